@@ -262,10 +262,7 @@ void bind_declarations(nb::module_& m) {
       .def_rw("custom_metadata_map", &ModelDescription::metadata);
 }
 
-}  // namespace
-
-void bind_graph(nb::module_& m) {
-  bind_declarations(m);
+void bind_nodes(nb::module_& m) {
   nb::class_<NodeView>(m, "Node")
       .def_ro("name", &NodeView::name)
       .def_prop_ro("op_type", [](const NodeView& v) { return operator_type(*v.node); })
@@ -275,9 +272,10 @@ void bind_graph(nb::module_& m) {
       .def_prop_ro("inputs", [](const NodeView& v) { return ids_of(v.node->inputs); })
       .def_prop_ro("outputs", [](const NodeView& v) { return ids_of(v.node->outputs); })
       .def_prop_ro("attributes", [](const NodeView& v) { return attributes_of(*v.node); });
-  nb::class_<NamedGraph>(m, "Graph")
-      .def(nb::init<>())
-      .def_ro("name", &NamedGraph::name)
+}
+
+void bind_files(nb::class_<NamedGraph>& graph) {
+  graph
       .def_static(
           "read", &read_model, nb::arg("file"), nb::arg("given") = nb::dict(),
           "given: what stands in place of parts of the model: named_sizes, denoted_sizes, weights, external_files; and\n"
@@ -299,10 +297,13 @@ void bind_graph(nb::module_& m) {
              }
              return nb::bytes(text.data(), text.size());
            })
-      .def("copy", [](const NamedGraph& g) { return g; })
       .def("declared_inputs", [](const NamedGraph& g) { return declared_inputs(g.graph); })
       .def("declared_outputs", [](const NamedGraph& g) { return declared_outputs(g.graph); })
-      .def("description", [](const NamedGraph& g) { return describe_model(g.graph); })
+      .def("description", [](const NamedGraph& g) { return describe_model(g.graph); });
+}
+
+void bind_reading(nb::class_<NamedGraph>& graph) {
+  graph
       .def_prop_ro("nodes",
                    [](const NamedGraph& g) {
                      std::vector<NodeView> nodes;
@@ -338,6 +339,16 @@ void bind_graph(nb::module_& m) {
            })
       .def("is_constant", [](const NamedGraph& g, ValueId id) { return static_cast<bool>(value_of(g, id).constant); })
       .def(
+          "svg",
+          [](const NamedGraph& g, const NamedGraph* before) { return graph_svg(g.graph, before ? &before->graph : nullptr); },
+          nb::arg("before").none())
+      .def_prop_ro("hash", [](const NamedGraph& g) { return g.graph.hash(); })
+      .def("__str__", [](const NamedGraph& g) { return to_string(g.graph); });
+}
+
+void bind_building(nb::class_<NamedGraph>& graph) {
+  graph
+      .def(
           "add_input",
           [](NamedGraph& g, const std::string& input, const std::string& type, nb::handle shape) {
             return g.graph.add_input(input, {type_named(type), to_indices(shape)});
@@ -361,13 +372,19 @@ void bind_graph(nb::module_& m) {
             g.graph.add_output(output, id);
           },
           nb::arg("name"), nb::arg("value"))
-      .def(
-          "svg",
-          [](const NamedGraph& g, const NamedGraph* before) { return graph_svg(g.graph, before ? &before->graph : nullptr); },
-          nb::arg("before").none())
-      .def("tidy", [](NamedGraph& g) { g.graph.tidy(); })
-      .def_prop_ro("hash", [](const NamedGraph& g) { return g.graph.hash(); })
-      .def("__str__", [](const NamedGraph& g) { return to_string(g.graph); });
+      .def("tidy", [](NamedGraph& g) { g.graph.tidy(); });
+}
+
+}  // namespace
+
+void bind_graph(nb::module_& m) {
+  bind_declarations(m);
+  bind_nodes(m);
+  nb::class_<NamedGraph> graph(m, "Graph");
+  graph.def(nb::init<>()).def_ro("name", &NamedGraph::name).def("copy", [](const NamedGraph& g) { return g; });
+  bind_files(graph);
+  bind_reading(graph);
+  bind_building(graph);
   m.def(
       "operators",
       [] {

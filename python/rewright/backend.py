@@ -30,7 +30,7 @@ _RUN_OPTIONS = ("log_severity_level", "log_verbosity_level", "logid", "only_exec
 
 
 def _set(options, allowed, given):
-    """Sets those of the keywords that are options here; others are for other backends."""
+    """Sets the keywords that are options here; others are for other backends."""
     for name, value in given.items():
         if name in allowed:
             setattr(options, name, value)
@@ -91,8 +91,8 @@ class RewrightBackend(Backend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs):
-        """Gets a model ready for "CPU" or "CUDA:0": an onnx.ModelProto, a file, bytes, a session, or what this returned before.
-        kwargs: SessionOptions, but for those that write files."""
+        """Prepares a model for "CPU" or "CUDA:0": an onnx.ModelProto, a file, bytes, a session, or an earlier result of prepare().
+        kwargs: SessionOptions, except those that write files."""
         if isinstance(model, Prepared):
             return model
         if isinstance(model, InferenceSession):

@@ -1,4 +1,4 @@
-"""Devices and their memory, as ONNX Runtime speaks of them. Here they only say where values are: sessions allocate by themselves."""
+"""Devices and their memory, by ONNX Runtime's names. They only say where values are: sessions allocate by themselves."""
 
 import enum
 
@@ -161,7 +161,7 @@ class OrtArenaCfg:
 
 
 def create_and_register_allocator(memory_info, arena_cfg=None):
-    """Taken for ONNX Runtime's sake: sessions need none that is registered."""
+    """Accepted for compatibility with ONNX Runtime: sessions need no registered allocator."""
     if not isinstance(memory_info, OrtMemoryInfo) or not isinstance(arena_cfg, (OrtArenaCfg, type(None))):
         raise TypeError("give an OrtMemoryInfo, and an OrtArenaCfg or None")
 

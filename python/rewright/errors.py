@@ -1,15 +1,14 @@
 """Exceptions. `rewright.Error` is the base of all exceptions that the library raises by itself.
 
-Each says of which kind it is twice: by the classes of Rewright (BadInputError, ...), and, where it comes from a session, by those
-of ONNX Runtime (NoSuchFile, InvalidArgument, ...), as `rewright.capi.onnxruntime_pybind11_state` has them. What is raised derives
-from both, so that a program's `except` clauses stay as they are.
+An exception has two classes: Rewright's (BadInputError, ...) and, if it comes from a session, ONNX Runtime's (NoSuchFile,
+InvalidArgument, ...), which are in `rewright.capi.onnxruntime_pybind11_state`. So a program's `except` clauses need no change.
 """
 
 
 class Error(Exception):
     """A failure, in three parts.
 
-    code: of which kind it is: "usage", "bad_input", "unsupported", "missing" or "cancelled".
+    code: its kind: "usage", "bad_input", "unsupported", "missing" or "cancelled".
     text: what went wrong.
     where: a file, node, input or option; may be empty.
     hint: what to do about it; may be empty.
@@ -29,7 +28,7 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """Something was asked for that does not exist: a device, an option, an operator."""
+    """Something requested does not exist: a device, an option, an operator."""
 
     code = "usage"
 
@@ -97,7 +96,7 @@ class ModelLoaded(Error):
 
 
 class NotImplemented(Error):  # noqa: A001 (ONNX Runtime's name)
-    """Nothing here executes it."""
+    """The model has something that nothing here executes."""
 
 
 class InvalidGraph(Error):

@@ -1,4 +1,4 @@
-"""Graphs: read, walked, built, drawn and written.
+"""Graphs: to read, traverse, build, draw and write.
 
     graph = rewright.graph.read("model.onnx")
     for node in graph.nodes:
@@ -73,9 +73,9 @@ class Value:
 
 
 class Node:
-    """A node of a graph, as it was when the graph was asked for it.
+    """A node of a graph, as of the time of asking.
 
-    name: in the model, or of what it computes.
+    name: its own in the model, or that of its result.
     op_type: the operator's name.
     attributes: a dict of the operator's attributes; empty for opaque nodes.
     is_opaque, opaque_reason: is it kept as it is, and why?
@@ -131,7 +131,7 @@ class Graph:
 
     @property
     def values(self):
-        """All values that inputs, nodes and outputs speak of."""
+        """All values of inputs, nodes and outputs."""
         numbers = dict.fromkeys(self._core_graph.inputs)
         for node in self._core_graph.nodes:
             numbers.update(dict.fromkeys(number for number in (*node.inputs, *node.outputs) if number is not None))

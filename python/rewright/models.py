@@ -1,4 +1,4 @@
-"""Models as they are given: a file, bytes, an onnx.ModelProto, a graph, or one that was made here. And those that are made."""
+"""Models in all accepted forms (a file, bytes, an onnx.ModelProto, a graph, a result of this package), and models made from them."""
 
 import functools
 import os
@@ -8,7 +8,7 @@ from .errors import ModelTypeError
 
 
 def read(model, given=None):
-    """The graph of a model (`_core.Graph`). given: what stands in place of its parts, as _core.Graph.read takes it."""
+    """The graph of a model (`_core.Graph`). given: replacements of its parts, as for _core.Graph.read."""
     given = given or {}
     core = model if isinstance(model, _core.Graph) else getattr(model, "_core_graph", None)  # rewright.graph.Graph, MadeModel
     if core is not None:
@@ -42,7 +42,7 @@ def kind_of(model):
 
 
 class MadeModel:
-    """A model that was made of one that was given.
+    """A model made from a given one.
 
     path: the file that was written, if one was asked for.
     """
@@ -54,8 +54,8 @@ class MadeModel:
 
     @functools.cached_property
     def model(self):
-        """The model, in the kind that was given: bytes for bytes, a rewright.graph.Graph for one, the path of the output for a
-        path where one was asked for, an onnx.ModelProto otherwise."""
+        """The model in the form of the given one: bytes for bytes, a rewright.graph.Graph for a graph, for a path the output's path
+        if there is one, otherwise an onnx.ModelProto."""
         if self._given == "bytes":
             return self.serialize()
         if self._given == "graph":

@@ -74,8 +74,8 @@ class Verdict:
     """The result of verifying a rule.
 
     verdict: "proved", "refuted", "undecided" or "invalid".
-    conditions: that were added, because the rule holds only with them.
-    counterexample, question, error: of the last three, what speaks against it; None otherwise.
+    conditions: those added because the rule holds only with them.
+    counterexample, question, error: the reason for each of the last three verdicts; None otherwise.
     suggested_conditions: with which it would be proved.
     """
 
@@ -106,7 +106,7 @@ class Verification(list):
 def verify(rules=(), *, infer_conditions=False, certificates=None, seed=0, threads=0, progress=None):
     """Proves rules for all sizes, or refutes them with a counterexample; returns a Verification.
 
-    rules: a path, paths, or rules; the shipped ones without any. Bad ones in a file are an Error.
+    rules: a path, paths, or rules; the shipped ones without any. Malformed rules in a file are an Error.
     infer_conditions: add to a rule that does not hold the conditions under which it does, where they are found.
     certificates: a folder for the proofs, a file a proved rule.
     progress: called now and then with the last rule's name and how much is done (0 to 1); False, or an exception, ends the work.

@@ -1,7 +1,7 @@
-"""Running models, with the interface of ONNX Runtime's Python package: a program needs no change but that of the import.
+"""Runs models, with the interface of ONNX Runtime's Python package: only a program's import changes.
 
-What ONNX Runtime has and Rewright does not, says so when it is asked for. Settings that only concern how ONNX Runtime works
-inside are taken and mean nothing here.
+Features of ONNX Runtime that Rewright lacks raise an error when they are used. Settings that only concern ONNX Runtime's own
+internals are accepted and ignored.
 """
 
 import os
@@ -26,15 +26,15 @@ class InferenceSession(_core.Session):
 
     path_or_bytes: a file, the bytes of a model, an onnx.ModelProto, a rewright.graph.Graph or a rewright.Result.
     sess_options: SessionOptions.
-    providers: as ONNX Runtime's: "CUDAExecutionProvider" or "CPUExecutionProvider", alone or with a dict of options. The first
-        that is here is taken, with a warning for each that is not; where none is, the CPU, as in ONNX Runtime.
+    providers: as ONNX Runtime's: "CUDAExecutionProvider" or "CPUExecutionProvider", alone or with a dict of options. The
+        first available one is used, with a warning for each that is not; the CPU if none is, as in ONNX Runtime.
     provider_options: a dict for each of the providers.
-    enable_fallback: False raises what is wrong with the providers, or the MissingError of one that is here but cannot start,
-        instead of going on on the CPU with a warning.
-    device: instead of providers: "cpu", "cuda", "cuda:N" or "reference". This one or none: MissingError says what is missing.
+    enable_fallback: False raises an error if the providers are wrong, or one of them is available but cannot start. Otherwise the
+        session uses the CPU, with a warning.
+    device: instead of providers: "cpu", "cuda", "cuda:N" or "reference". There is no fallback: MissingError says what is missing.
 
-    Sizes that the model leaves open are those of the inputs of each run; what was prepared for some is kept for the next run with
-    the same. May be used by several threads at once. Raises rewright.Error for a model that is broken, or cannot be executed.
+    Sizes that the model leaves open may change with each run; what was prepared for some sizes is kept for later runs with them.
+    Several threads may use a session at once. Raises rewright.Error for a model that is broken or cannot be executed.
     """
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, device=None, **kwargs):
@@ -95,7 +95,7 @@ class InferenceSession(_core.Session):
         )  # fmt: skip
 
     def set_providers(self, providers=None, provider_options=None):
-        """Goes on on the first of the providers that is here, which must all be known. No run may be under way."""
+        """Moves the session to the first available provider. All names must be known, and no run may be active."""
         device, settings = _device_of(providers, provider_options)
         if device != self._device and self._graph is not None:
             self._device, self._device_options = device, settings
@@ -111,8 +111,8 @@ class InferenceSession(_core.Session):
         return self.declared_outputs()
 
     def get_overridable_initializers(self):
-        """Weights that the model lists among its inputs, too (from IR version 4 on), as NodeArg. They are fixed as long as none
-        is given to a run: one that is makes another session, with that weight as an input, which is kept."""
+        """Weights that the model lists among its inputs, too (from IR version 4 on), as NodeArg. Runs that give one use another
+        session, in which it is an input; that session is kept."""
         return self.overridable_initializers()
 
     def get_modelmeta(self):
@@ -124,7 +124,7 @@ class InferenceSession(_core.Session):
         return [CUDA, CPU] if self._device.startswith("cuda") else [CPU]
 
     def get_provider_options(self):
-        """Those that were given, by the names of the providers."""
+        """The options that were given, by the names of the providers."""
         return {provider: dict(self._device_options) if provider == CUDA else {} for provider in self.get_providers()}
 
     def get_session_options(self):
@@ -159,14 +159,14 @@ class InferenceSession(_core.Session):
         return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
 
     def set_ep_dynamic_options(self, options):
-        """Taken for ONNX Runtime's sake: providers have no options that change."""
+        """Accepted for compatibility with ONNX Runtime: providers have no options that change."""
 
     def get_tuning_results(self):
-        """None: how kernels are chosen says SessionOptions.kernels."""
+        """None: SessionOptions.kernels says how kernels are chosen."""
         return []
 
     def set_tuning_results(self, results, *, error_on_invalid=False):
-        """Taken for ONNX Runtime's sake."""
+        """Accepted for compatibility with ONNX Runtime."""
 
     def release_captured_graph(self, graph_annotation_id=0):
         """There is nothing to release by hand."""
@@ -220,7 +220,7 @@ class InferenceSession(_core.Session):
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding, run_options=None):
-        """Runs on what is bound, and puts the results where outputs are bound to."""
+        """Runs on the bound inputs, and puts the results where the outputs are bound."""
         if iobinding._session is not self:
             raise UsageError("IOBinding must be used with the session that created it")
         iobinding._run(run_options)
@@ -272,7 +272,7 @@ def _write(graph, file):
 
 
 def _write_profile(prefix, made, steps):
-    """An event on each line. Steps are told by how long all their runs took, one after the other."""
+    """One event a line. A step's event has the total time of its runs; events follow one after the other."""
     import json
 
     def event(category, name, start, duration, args):

@@ -10,7 +10,7 @@ from .values import OrtValue
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """Taken for ONNX Runtime's sake: a session runs the model that it is given. `rewright.optimize` rewrites one."""
+    """Accepted for compatibility with ONNX Runtime: a session runs the model as given. `rewright.optimize` rewrites a model."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -20,14 +20,14 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
-    """Taken for ONNX Runtime's sake: steps run one after the other, each on all threads."""
+    """Accepted for compatibility with ONNX Runtime: steps run one after the other, each on all threads."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
-    """Taken for ONNX Runtime's sake: a session orders its steps when it is made."""
+    """Accepted for compatibility with ONNX Runtime: a session orders its steps when it is made."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -58,7 +58,7 @@ class _Option:
 
 
 class _Entries:
-    """Pairs of texts, under names that ONNX Runtime knows; they mean nothing here."""
+    """Pairs of texts, under names that ONNX Runtime knows; they have no effect."""
 
     def __init__(self, owner):
         self._owner = owner
@@ -88,11 +88,11 @@ class SessionOptions:
     check_kernels: compare elements of what each step computes with the operators' definitions, in the first run with
         each set of sizes. A step whose kernel is wrong is computed in another way, in that run already, with a warning
         (InferenceSession.checked_kernels, warnings).
-    profile_file_prefix: of the file that end_profiling writes.
+    profile_file_prefix: the beginning of the name of the file that end_profiling writes.
     optimized_model_filepath: a file to which the model is written as it was imported, with the sizes and weights that are given
         here. It is not optimized: rewright.optimize(model).save(file) is.
 
-    The others are ONNX Runtime's, and mean nothing here.
+    The others are ONNX Runtime's, and have no effect.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class SessionOptions:
         self._cancelled = False
 
     def add_free_dimension_override_by_name(self, name, size):
-        """Open dimensions of this name have this size. The first one that a name is given counts."""
+        """Gives open dimensions of this name a size. The first size for a name counts."""
         _add_size(self._named_sizes, name, size)
 
     def add_free_dimension_override_by_denotation(self, denotation, size):
@@ -138,8 +138,8 @@ class SessionOptions:
         _add_size(self._denoted_sizes, denotation, size)
 
     def add_initializer(self, name, ortvalue):
-        """A weight in place of the model's of this name, if it has one. The value's memory is read where it is, and shared by
-        all sessions that are given it; it must not change any more."""
+        """Replaces the model's weight of this name, if it has one. The value's memory is not copied, and shared by all sessions
+        with it; it must not change."""
         if not isinstance(ortvalue, OrtValue):
             raise OptionError(f"an initializer is an OrtValue, not {type(ortvalue).__name__}", where=name)
         if name in self._initializers:
@@ -147,7 +147,7 @@ class SessionOptions:
         self._initializers[name] = ortvalue
 
     def add_external_initializers(self, names, ortvalues):
-        """Weights in place of those whose data are in files beside the model, which then need not be there."""
+        """Replaces weights whose data are in files beside the model. These files need not exist then."""
         if len(names) != len(ortvalues):
             raise OptionError(f"there are {len(names)} names and {len(ortvalues)} values")
         for name, value in zip(names, ortvalues):
@@ -229,10 +229,10 @@ def _add_size(sizes, name, size):
 class RunOptions(_core.RunOptions):
     """Options of a run.
 
-    terminate: set to True, by any thread, it ends the runs that have these options with a CancelledError: soon, between two
-        steps of a model or in its loops. Later ones end at once, until it is False again. The session can be run as before.
+    terminate: True, set by any thread, ends all runs with these options with a CancelledError: soon, between two steps of a
+        model or in its loops. Later runs end at once until it is False again. The session stays usable.
 
-    The others are ONNX Runtime's, and mean nothing here.
+    The others are ONNX Runtime's, and have no effect.
     """
 
     log_severity_level = _Option(-1, int)

@@ -1,4 +1,4 @@
-"""Training: from a model to the same with weights that fit data better."""
+"""Trains a model's weights."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _OPTIONS = Options(_core.training_options(), without=("data", "validate"))
 
 
 class Step(typing.NamedTuple):
-    """A step of training that has been made.
+    """A completed step of training.
 
     step: its number, from 1, of `steps` in all.
     epoch: how many passes over the data were complete before it.
@@ -84,14 +84,14 @@ def _train(model, data, validate, output, progress, options, stop):
 
 
 def train(model, data, *, validate=None, output=None, progress=None, **options):
-    """Trains a copy of a model, and returns what became of it as a Trained. In a program that mpirun started, every process calls
+    """Trains a copy of a model and returns it as a Trained. In a program that mpirun started, every process calls
     this, each takes its part of every batch, and all have the result; the first one writes files and tells `progress`. A process
     that fails then ends all of them, with a line on standard error.
 
     model: a file, the bytes of a model, an onnx.ModelProto, a rewright.graph.Graph or a rewright.Result. It is left as it is.
     data: a folder or file, as `rewright train --data`; or a dict with an array for each input of the model, and one for
         "targets", whose first axes count examples. Arrays that lie in order are read where they are.
-    validate: such data that is not trained on, to judge by at the end.
+    validate: data of the same form for judging the result; it is not trained on.
     output: the file to write the trained model to.
     progress: called in this thread with a rewright.Step for each step that has been made. If it returns False the training ends
         with what was trained so far; what it raises ends it as well, and is raised here. So does Ctrl-C. With `checkpoint` the

@@ -1,4 +1,4 @@
-"""Values outside of NumPy, in the CPU's memory or a GPU's, and names that are bound to them, as ONNX Runtime has them."""
+"""Values in the CPU's memory or a GPU's, and bindings of names to them, as in ONNX Runtime."""
 
 import collections
 
@@ -37,7 +37,7 @@ def _dtype(element_type):
 class OrtValue:
     """A tensor in the CPU's memory or a GPU's; a sequence; a sparse tensor; or nothing. Made by the functions here, or by a session.
 
-    device_type: "cpu" or "cuda", or an OrtDevice; device_id: which of the GPUs. vendor_id: for ONNX Runtime's sake.
+    device_type: "cpu" or "cuda", or an OrtDevice; device_id: which of the GPUs. vendor_id: accepted for compatibility with ONNX Runtime.
     """
 
     def __init__(self, value):
@@ -119,9 +119,9 @@ class OrtValue:
     _ortvalue = property(_get_c_value)  # by which programs reach what ONNX Runtime has inside: here it is the same
 
     def __dlpack__(self, *, stream=None, **arguments):
-        """The value's own memory, as DLPack hands it over: (1, 0) is the CPU's, (2, N) that of GPU N (__dlpack_device__).
+        """The value's own memory, as a DLPack capsule: (1, 0) is the CPU's, (2, N) that of GPU N (__dlpack_device__).
 
-        stream: of the GPU, in which it will be used. Nothing is left to wait for: what sessions write is there when they return.
+        stream: the GPU's stream that will use it. There is nothing to wait for: sessions return when their results are written.
         """
         return self._value.dlpack().__dlpack__(**arguments)
 
@@ -233,7 +233,7 @@ class OrtValueVector(list):
         return [i for i, value in enumerate(self) if value.data_type() == "tensor(bool)"]
 
     def to_dlpacks(self, convert=None):
-        """DLPack's capsules, or what a function makes of them."""
+        """DLPack's capsules, or a function's results for them."""
         capsules = [value.__dlpack__() for value in self]
         return capsules if convert is None else [convert(capsule) for capsule in capsules]
 
@@ -270,11 +270,11 @@ class IOBinding:
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
         """Memory that the caller keeps alive: `buffer_ptr` is the address of the first element, on its device.
 
-        What was started in a GPU's default stream is waited for; what was started in other streams must have ended."""
+        The run waits for work in the GPU's default stream; work in other streams must have ended."""
         self._inputs[self._input(name)] = _value_at(_gpu(device_type, device_id), element_type, shape, buffer_ptr)
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
-        """To memory of the caller's, or, without `buffer_ptr`, to whatever the session allocates."""
+        """Binds an output to the caller's memory; without `buffer_ptr`, the session allocates it."""
         gpu = _gpu(device_type, device_id)
         self._outputs[name] = gpu if buffer_ptr is None else _value_at(gpu, element_type, shape, buffer_ptr)
 
@@ -296,7 +296,7 @@ class IOBinding:
         """There is nothing to wait for: a run waits for what it reads."""
 
     def synchronize_outputs(self):
-        """There is nothing to wait for: what a run writes is there when it returns."""
+        """There is nothing to wait for: a run returns when its results are written."""
 
     def clear_binding_inputs(self):
         self._inputs = {}
@@ -330,7 +330,7 @@ def _dense(ortvalue):
 
 
 def _value_at(gpu, element_type, shape, address):
-    """Memory that is somebody else's: an array, or a value on a GPU."""
+    """Memory that the caller owns: an array, or a value on a GPU."""
     import ctypes
     import math
 

@@ -1,4 +1,4 @@
-"""Long work without holding up an event loop."""
+"""Runs long work without blocking an event loop."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ from ._native import _core
 
 
 async def in_background(work, progress):
-    """Awaits `work(progress, stop)`, which runs in another thread. `progress` (or None) is called in the loop. When the task is
-    cancelled, the work is asked to stop, and has ended when the cancellation goes on."""
+    """Awaits `work(progress, stop)`, which runs in another thread. `progress` (or None) is called in the loop. Cancelling the
+    task asks the work to stop, and waits until it has."""
     loop = asyncio.get_running_loop()
     stop = _core.Stop()
 
