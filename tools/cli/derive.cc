@@ -58,7 +58,7 @@ void add_derive(CLI::App& rules, Run& run) {
   sub->add_option("--rounds", o.limits.rounds, "how often all rules are applied, at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  sub->add_option("--applications", o.limits.applications, "of operators that are made of one instance, at most")
+  sub->add_option("--applications", o.limits.applications, "the most applications of operators that are added to an instance")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   sub->callback([options, &run] { run = [options] { return derive_command(*options); }; });

@@ -112,17 +112,16 @@ CLI::App* add_generate(CLI::App& program, Run& run) {
                    "\"conv2d(kernel=1|3,activation=none|relu),ew_add\"")
       ->capture_default_str()
       ->type_name("LIST");
-  command->add_option("--max-operators", o.max_operators, "of a graph")->capture_default_str()->type_name("N");
-  command->add_option("--memory", o.memory, "what it may take, each process if there are several; the rest goes to disk")
+  command->add_option("--max-operators", o.max_operators, "the most operators of a graph")
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--memory", o.memory, "memory for each process; the rest goes to disk")
       ->capture_default_str()
       ->type_name("SIZE");
-  command
-      ->add_option("--resume", o.resume,
-                   "keep the state in this folder, and go on from it if it is that of a run that ended early")
+  command->add_option("--resume", o.resume, "keep the state in this folder, and continue a run that ended early from it")
       ->type_name("DIR");
   command->add_option("--save-every", o.save_every, "how often the state is written")->capture_default_str()->type_name("TIME");
-  command
-      ->add_option("--keep", o.keep, "equations that are otherwise left out: renamings, instances, derivable (of any of them)")
+  command->add_option("--keep", o.keep, "keep equations that are otherwise left out: any of renamings, instances, derivable")
       ->delimiter(',')
       ->check(CLI::IsMember({"renamings", "instances", "derivable"}))
       ->type_name("LIST");

@@ -38,7 +38,7 @@ CLI::App* add_import_taso(CLI::App& rules, Run& run) {
   ImportTasoOptions& o = *options;
   CLI::App* command = add_command(rules, "import-taso", "Rules in TASO's format; the rule with index 17 becomes taso_17",
                                   "rewright rules import-taso graph_subst.pb -o taso.rules", o.common);
-  command->add_option("file", o.file, "what TASO's generator wrote")->required()->type_name("FILE");
+  command->add_option("file", o.file, "the file that TASO's generator wrote")->required()->type_name("FILE");
   command->add_option("-o,--output", o.output, "where the rules are written, not verified yet")->required()->type_name("FILE");
   command->add_option("--format", o.format, "binary, text or algebra (which does not say that they are imported)")
       ->check(CLI::IsMember({"binary", "text", "algebra"}))

@@ -79,11 +79,11 @@ CLI::App* add_profile(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "profile", "Measure a device once, to optimize for it anywhere",
                                   "rewright profile -o desktop.profile", o.common);
   command->add_option("-o,--output", o.output, "where the profile is written")->required()->type_name("DEVICE.profile");
-  command->add_option("--device", o.device, "what is measured: " + device_names(DeviceUse::kMeasure, "or"))
+  command->add_option("--device", o.device, "the device to measure: " + device_names(DeviceUse::kMeasure, "or"))
       ->capture_default_str();
   CLI::Option* models =
       command->add_option("models", o.models, "models whose operators are measured as they are, too")->type_name("MODEL.onnx");
-  CLI::Option* known = command->add_flag("--known", o.known, "with all that was measured of this device before");
+  CLI::Option* known = command->add_flag("--known", o.known, "also include all earlier measurements of this device");
   command->add_option("--merge", o.merged, "unite these profiles of one device, instead of measuring")
       ->type_name("FILE")
       ->excludes(models)

@@ -49,7 +49,9 @@ CLI::App* add_replay(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "replay", "Apply the rewrites of a certificate again",
                                   "rewright replay model.onnx certificate.json -o faster.onnx", o.common);
   command->add_option("input", o.input, "the model the certificate was made for")->required()->type_name("IN.onnx");
-  command->add_option("certificate", o.certificate, "what optimize --certificate wrote")->required()->type_name("CERTIFICATE");
+  command->add_option("certificate", o.certificate, "the file that optimize --certificate wrote")
+      ->required()
+      ->type_name("CERTIFICATE");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
   command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");

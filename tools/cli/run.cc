@@ -296,11 +296,12 @@ CLI::App* add_run(CLI::App& program, Run& run) {
                                   "rewright run model.onnx --input x=x.npy --output-dir results", o.common);
   command->add_option("model", o.model, "the model")->required()->type_name("MODEL.onnx");
   command->add_option("--input", o.inputs, "a value for an input (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
-  command->add_option("--output-dir", o.output_dir, "folder for the results: a .npy file each, or .pb for what NumPy has not")
+  command
+      ->add_option("--output-dir", o.output_dir, "folder for the results: a .npy file each, or .pb for types that NumPy lacks")
       ->required()
       ->type_name("DIR");
   command->add_option("--device", o.device, device_names(DeviceUse::kRun, "or"))->capture_default_str();
-  command->add_option("--budget", o.budget, "time after which a run that has not ended is given up (a loop may never end)");
+  command->add_option("--budget", o.budget, "time after which a run is ended (a loop may never end)");
   command
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")
