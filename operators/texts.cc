@@ -12,8 +12,7 @@ using Kind = ElementNode::Kind;
 
 bool is_text(const std::optional<TensorType>& type) { return type && type->type == DataType::kString; }
 
-// Follows a denotation: where a string is read, nothing is done with it but what needs no more than a number that stands for
-// it.
+// Follows a denotation from where it reads strings, and checks that it only does what numbers in place of strings allow.
 class TextFollower {
  public:
   explicit TextFollower(std::span<const std::optional<TensorType>> operands) : operands_(operands) {}
@@ -22,7 +21,7 @@ class TextFollower {
     switch (e->kind) {
       case Kind::kRead:
         return reads_text(*e) && are_numbers(e->position);
-      case Kind::kConstant:  // what is not there is an empty string
+      case Kind::kConstant:  // padding is an empty string
         return e->scalar == Scalar::kInteger && e->integer == 0;
       case Kind::kChoose:
         return are_numbers(e->conditions) && is_text_element(e->arguments[0]) && is_text_element(e->arguments[1]);
@@ -80,7 +79,7 @@ void require_meaning_on_texts(std::string_view op, const Definition& definition,
                               std::span<const std::optional<TensorType>> operands) {
   const TextFollower follower(operands);
   for (const Output& output : definition.outputs()) {
-    if (!output.element) continue;  // it is executed, and knows what it can execute
+    if (!output.element) continue;  // executable operators know themselves what they support
     const bool makes_text = output.type.type == DataType::kString;
     if (makes_text ? !follower.is_text_element(output.element) : !follower.is_number(output.element))
       throw Error(ErrorCode::kUnsupported, std::string(op) + " has no meaning on strings");

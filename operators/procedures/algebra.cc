@@ -1,4 +1,4 @@
-// Executed operators on bits, caches and batches.
+// Executable operators on bits, caches and batches.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ void run_bit_cast(Call& call) {
   call.give(std::move(result));
 }
 
-// A cache with some entries of an axis overwritten: for each batch from its index on, in a circle where the mode says so.
+// Overwrites entries of an axis of a cache: for each batch from its index on, in a circle if the mode says so.
 void run_tensor_scatter(Call& call) {
   const Tensor &cache = call.tensor(0), &update = call.tensor(1);
   const Sizes &sizes = cache.sizes(), &added = update.sizes();
@@ -58,7 +58,7 @@ void run_tensor_scatter(Call& call) {
   call.give(picked(concatenated(both, 0), sizes, places));
 }
 
-// As operators: the place of each entry of the update along the axis, where it is written.
+// As operators: for each entry of the update along the axis, the position where it is written.
 std::optional<std::vector<OnnxValue>> graph_of_tensor_scatter(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId cache = b.input(0), update = b.input(1);
@@ -84,8 +84,8 @@ std::optional<std::vector<OnnxValue>> graph_of_tensor_scatter(OnnxSource& source
       {b.add("ScatterElements", {cache, b.add("Expand", {places}, {{"shape", added}}), update}, {{"axis", Index(axis)}})});
 }
 
-// In training: normalized by the mean and variance of the batch, of which running averages go on. Inputs: x, scale, bias, and
-// the averages so far.
+// In training mode: normalizes by the mean and variance of the batch, and updates their running averages. Inputs: x, scale,
+// bias, and the averages so far.
 void run_batch_normalization(Call& call) {
   const Tensor& x = call.tensor(0);
   if (call.opset() < 14 || call.integer("training_mode", 0) == 0)

@@ -1,4 +1,4 @@
-// Control flow: graphs in attributes, executed.
+// Executes control flow: graphs in attributes.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -16,13 +16,14 @@ void run_if(Call& call) {
   for (Datum& result : call.body(call.integer_input(0) != 0 ? "then_branch" : "else_branch", {})) call.give(std::move(result));
 }
 
-// The stacked results of a loop without iterations are left empty: whoever executes the node knows the body's types.
+// A loop without iterations gives empty stacked results: the caller of the node knows the body's types.
 Datum stacked_or_none(const std::vector<Tensor>& parts, std::size_t axis) {
   return parts.empty() ? Datum() : Datum(stacked(parts, axis));
 }
 
 // Inputs: the number of iterations and the first condition, each optional, and the carried values. The body gets the number of
-// the iteration, the condition and the carried values, and gives the next condition, the next values, and what is stacked.
+// the iteration, the condition and the carried values. It returns the next condition, the next values, and the results to
+// stack.
 void run_loop(Call& call) {
   const std::int64_t limit = call.has_input(0) ? call.integer_input(0) : std::numeric_limits<std::int64_t>::max();
   bool going = !call.has_input(1) || call.integer_input(1) != 0;
@@ -95,7 +96,7 @@ Tensor padded(const Tensor& tensor, std::int64_t entries) {
   return result;
 }
 
-// Before opset 9 there is a batch axis first, and each batch has a length of its own: behind it are zeros.
+// Before opset 9 there is a batch axis first, and each batch has its own length, padded with zeros.
 void run_batched_scan(Call& call) {
   const auto scanned = static_cast<std::size_t>(call.integer("num_scan_inputs", 1));
   const std::vector<std::int64_t> directions = call.integers("directions");
@@ -129,7 +130,7 @@ void run_batched_scan(Call& call) {
       results[i].push_back(i < carried ? one[i].tensor() : padded(one[i].tensor(), whole));
     if (length == 0) without_steps.push_back(b);
   }
-  // The results of a batch without steps are zeros of the sizes that another batch's have.
+  // A batch without steps has results of zeros, with the sizes of another batch's results.
   for (std::size_t i = carried; i < results.size(); ++i)
     for (const std::int64_t b : without_steps) {
       if (results[i].empty()) break;

@@ -9,7 +9,7 @@ namespace rewright::operators {
 
 namespace {
 
-// Bytes that are no image, or damaged, give an empty one, as ONNX's specification says.
+// Bytes that are no image, or a damaged one, give an empty image, as ONNX's specification says.
 Image decoded(std::span<const std::byte> bytes) {
   try {
     return decode_image(bytes, "the input");

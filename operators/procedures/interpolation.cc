@@ -1,4 +1,4 @@
-// Elements read at computed positions between others, said by operators: grids, and convolutions whose taps are moved.
+// Interpolation at computed positions, as graphs of operators: grids, and convolutions with offsets.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
 
-// One element beside a position on an axis: where it stands (whole numbers, as reals), and what it counts.
+// One element beside a position on an axis: its index (a whole number, as a real), and its weight.
 struct SampleTap {
   ValueId at, weight;
 };
@@ -27,7 +27,7 @@ std::vector<SampleTap> linear_taps(Formulas& f, ValueId x) {
   return {{below, f.difference(f.number(1), rest)}, {f.plus(below, 1), rest}};
 }
 
-// Keys, 1981, with a = -0.75.
+// Cubic interpolation of Keys, 1981, with a = -0.75.
 std::vector<SampleTap> cubic_taps(Formulas& f, ValueId x) {
   constexpr double a = -0.75;
   const ValueId below = f.floor(x), r = f.difference(x, below), s = f.difference(f.number(1), r);
@@ -42,9 +42,9 @@ std::vector<SampleTap> cubic_taps(Formulas& f, ValueId x) {
           {f.plus(below, 2), outer(f.plus(s, 1))}};
 }
 
-// The sum over all combinations of taps, one an axis, of the product of their weights and the element there. `images`:
-// [images, elements, channels], elements of these sizes in a row; taps: [images, points] each, in the type of the images.
-// Returns [images, points, channels].
+// For each point: the sum, over all combinations of one tap for each axis, of the product of their weights and the element at
+// them. `images`: [images, elements, channels], the elements of these sizes in row-major order; taps: [images, points] each, in
+// the type of the images. Returns [images, points, channels].
 ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::vector<std::vector<SampleTap>>& taps) {
   GraphBuilder& b = f.b;
   ValueId total = kNoGradient;
@@ -69,7 +69,7 @@ ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::v
   }
 }
 
-// Taps outside of an axis count 0, and are read at its border.
+// Gives taps outside of an axis the weight 0, and lets them read its border.
 void drop_outside(Formulas& f, std::vector<SampleTap>& taps, double last) {
   for (SampleTap& tap : taps) {
     tap.weight = f.where(f.inside(tap.at, 0, last), tap.weight, f.number(0));
@@ -83,7 +83,7 @@ struct Grid {
   bool aligned;
   std::string mode, padding;
 
-  // Mirrored at the borders until it is inside.
+  // Mirrors at the borders until x is inside.
   ValueId reflected(Formulas& f, ValueId x, double size) const {
     const double low = aligned ? 0 : -0.5, range = aligned ? size - 1 : size;
     if (range <= 0) return f.scaled(x, 0);
@@ -94,13 +94,13 @@ struct Grid {
     return f.plus(f.where(f.b.add("Less", {odd, f.number(0.5)}), rest, back), low);
   }
 
-  // For positions from -1 to 1.
+  // Positions are from -1 to 1.
   std::vector<SampleTap> taps(Formulas& f, ValueId position, double size) const {
     const double last = size - 1;
     const ValueId one_on = f.plus(position, 1);
     ValueId x = aligned ? f.scaled(one_on, last / 2) : f.scaled(f.plus(f.scaled(one_on, size), -1), 0.5);
-    // Where no 64-bit integer can follow, NaN included, the position counts as -1: as torch documents it for NaN, and as ONNX
-    // Runtime computes it.
+    // A position that no 64-bit integer can hold, NaN included, counts as -1: as torch documents for NaN, and as ONNX Runtime
+    // computes.
     x = f.where(f.less(f.b.add("Abs", {x}), f.number(0x1p63)), x, f.number(aligned ? 0 : -0.5));
     constexpr double kFar = 1e9;
     x = f.clamped(x, -kFar, kFar);
@@ -160,8 +160,8 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
 
 // ---- DeformConv
 
-// A convolution whose taps are moved by offsets, and weighed by a mask. Inputs: x, weight, offsets, bias, mask. Products of
-// what the moved taps find, a row for each place, with the weight.
+// A convolution whose taps are moved by offsets and weighted by a mask. Inputs: x, weight, offsets, bias, mask. The moved taps'
+// elements, one row for each position, are multiplied by the weight.
 Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId x = b.input(0), w = b.input(1);
@@ -190,8 +190,8 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
     return SourceBuilder::results({b.filled({type, {batch, outputs, counts[0], counts[1]}}, 0)});
 
   const Sizes strides = values(window.strides), dilations = values(window.dilations), begin = values(window.pads_begin);
-  // Points by place, then by tap: what a place's product needs is found in one row. Where a tap stands before it is moved is
-  // [places, taps].
+  // Points are ordered by position, then by tap: a position's product needs one row. Before it is moved, a tap's index is
+  // [positions, taps].
   Formulas f(b, type);
   const auto by_place = [&](ValueId v) {
     return b.reshaped(b.transposed(b.reshaped(v, {all, taps, places}), {0, 2, 1}), {all, places * taps});
@@ -217,7 +217,8 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   const Index in_group = channels / offset_groups;
   const Index area = shape[2] * shape[3];
   const ValueId images = b.transposed(b.reshaped(x, {all, in_group, area}), {0, 2, 1});
-  ValueId columns = combined(f, images, {shape[2], shape[3]}, of_axes);  // [batch groups, places taps, channels of a group]
+  ValueId columns =
+      combined(f, images, {shape[2], shape[3]}, of_axes);  // [batch groups, positions * taps, channels of a group]
   const auto moved_back = [&](ValueId v, const Indices& sizes, const Indices& perm, std::int64_t count) {
     return count == 1 ? v : b.transposed(b.reshaped(v, sizes), perm);
   };

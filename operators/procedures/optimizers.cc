@@ -1,5 +1,5 @@
-// Steps of optimizers (ai.onnx.preview.training). Inputs: the rate, the number of the step, then tensors, their gradients, and
-// their states, all of one kind together; outputs: the new tensors, then the new states.
+// Steps of optimizers (ai.onnx.preview.training). Inputs: the rate, the number of the step, then all tensors, all gradients,
+// and all states. Outputs: the new tensors, then the new states.
 #include <cmath>
 
 #include "operators/procedures/procedures.h"

@@ -1,4 +1,5 @@
-// Elements put at other places, said by operators: columns and pools put back, sequences turned round, a 1 at the largest.
+// Elements moved to other positions, as graphs of operators: columns and pools placed back, reversed sequences, a 1 at the
+// maximum.
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 
 [[noreturn]] void refuse_placement(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
 
-// Columns, each the elements of a window, added back where they were taken from: a transposed convolution whose weights are 1
-// at the column's own place.
+// Adds columns, each the elements of a window, back at the positions that they come from: a transposed convolution whose weight
+// is 1 at the column's own position.
 Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId x = b.input(0);
@@ -59,7 +60,7 @@ Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
   return SourceBuilder::results({b.reshaped(y, result)});
 }
 
-// Elements put where a MaxPool found them, 0 elsewhere; a given shape has the pooled one at its beginning.
+// Places elements where a MaxPool found them, with 0 elsewhere; a given shape has the pooled tensor at its beginning.
 Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId x = b.input(0), indices = b.input(1);
@@ -88,7 +89,7 @@ Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   return SourceBuilder::results({b.add("Pad", {placed}, {{"pads_end", more}})});
 }
 
-// The first entries of each sequence of a batch turned round.
+// Reverses the first entries of each sequence of a batch.
 Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
   SourceBuilder b(source);
   const ValueId x = b.input(0);
@@ -113,7 +114,7 @@ Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
       {b.add("GatherElements", {x, b.add("Expand", {places}, {{"shape", shape}})}, {{"axis", Index(time)}})});
 }
 
-// 1 at the first largest element along the axis (before opset 13: of all axes from it on), 0 elsewhere.
+// 1 at the first largest element along the axis (before opset 13: along all axes from it on), 0 elsewhere.
 Imported graph_of_hardmax(OnnxSource& source, std::string&) {
   SourceBuilder b(source);
   const ValueId x = b.input(0);

@@ -14,7 +14,7 @@ namespace {
 class Generator {
  public:
   explicit Generator(const Call& call) : engine_(call.has("seed") ? seed_of(call) : std::random_device()()) {}
-  // In [0, 1), of 53 bits.
+  // Uniform in [0, 1), with 53 random bits.
   double uniform() {
     const std::uint32_t high = engine_() >> 5, low = engine_() >> 6;
     return (high * 67108864.0 + low) / 9007199254740992.0;
@@ -22,7 +22,7 @@ class Generator {
   double normal() { return normal_(engine_); }
 
  private:
-  // A seed is a float: whole numbers are themselves, others count by their bits.
+  // A seed is a float: a whole number gives itself, another one its bits.
   static std::uint32_t seed_of(const Call& call) {
     const double seed = call.has("seed") ? seed_value(call) : 0;
     if (seed >= 0 && seed < 0x1p32 && seed == std::floor(seed)) return static_cast<std::uint32_t>(seed);
@@ -71,7 +71,7 @@ void run_bernoulli(Call& call) {
   give(call, type_of(call, x.type()), x.sizes(), [&] { return generator.uniform() < p[next++] ? 1 : 0; });
 }
 
-// Classes drawn by unnormalized logarithms of their probabilities.
+// Draws classes by unnormalized logarithms of their probabilities.
 void run_multinomial(Call& call) {
   Generator generator(call);
   const Tensor& x = call.tensor(0);
@@ -92,7 +92,7 @@ void run_multinomial(Call& call) {
   });
 }
 
-// In training: elements are dropped with the ratio's probability, the others grow by as much as is lost.
+// In training mode: drops elements with the ratio's probability, and scales the others so that the mean stays.
 void run_dropout(Call& call) {
   const Tensor& x = call.tensor(0);
   const double ratio = call.has_input(1) ? call.real_input(1) : 0.5;

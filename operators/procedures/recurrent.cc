@@ -1,5 +1,5 @@
-// Recurrent networks executed: RNN, GRU, LSTM. What one step computes is said by operators, and so is the product of all steps'
-// inputs with their weights; the way through the sequences is a loop.
+// Executes recurrent networks: RNN, GRU, LSTM. One step, and the product of all steps' inputs with their weights, are graphs of
+// operators; a loop runs through the sequences.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -12,7 +12,7 @@ namespace rewright::operators {
 
 namespace {
 
-// Elements of a tensor from the one at `first` on, without a copy.
+// The elements of a tensor from `first` on, without a copy.
 Tensor part_of(const std::shared_ptr<const Tensor>& tensor, std::int64_t first, Sizes sizes) {
   const std::byte* bytes = tensor->bytes().data() + static_cast<std::size_t>(first) * byte_size(tensor->type());
   return {tensor->type(), std::move(sizes), tensor, bytes};
@@ -77,7 +77,7 @@ class Network {
  private:
   std::int64_t rows() const { return kind_.gates * hidden_; }
 
-  // One direction's part of an operand that has an axis for them first; empty if it is absent.
+  // One direction's part of an operand whose first axis is that of directions; empty if it is absent.
   Call::Given operand(std::size_t input, std::int64_t d, const Sizes& sizes) const {
     if (!call_.has_input(input)) return {};
     const Tensor& whole = call_.tensor(input);
@@ -99,7 +99,7 @@ class Network {
     return state;
   }
 
-  // Rows of `width` elements, which both tensors are made of.
+  // Copies rows of `width` elements between two tensors.
   static void copy_rows(const Tensor& from, std::int64_t first, Tensor& to, std::int64_t to_first, std::int64_t count,
                         std::int64_t width) {
     const std::size_t bytes = static_cast<std::size_t>(width) * byte_size(from.type());
@@ -107,7 +107,7 @@ class Network {
     std::memcpy(to.mutable_bytes().data() + static_cast<std::size_t>(to_first) * bytes,
                 from.bytes().data() + static_cast<std::size_t>(first) * bytes, static_cast<std::size_t>(count) * bytes);
   }
-  // [batch, hidden], each row from where `row_of` says.
+  // [batch, hidden], each row from the position that `row_of` returns.
   template <class RowOf>
   Tensor moved_rows(const Tensor& from, RowOf row_of) const {
     Tensor result(from.type(), {batch_, hidden_});
@@ -120,7 +120,7 @@ class Network {
     return batch_first_ ? (b * length_ + t) * directions_ + d : (t * directions_ + d) * batch_ + b;
   }
 
-  // All inputs, one a row, times the weights, plus the biases.
+  // All inputs, as rows, times the weights, plus the biases.
   Tensor projected(std::int64_t d) const {
     std::vector<Call::Given> given{{call_.tensor(0).reshaped({length_ * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
     const Call::Given biases = operand(3, d, {2, rows()});
@@ -143,7 +143,7 @@ class Network {
     return inputs;
   }
 
-  // Made for values that are x, the states, and the weights of a step.
+  // Compiles a step for operands like these: x, the states, and the weights.
   std::shared_ptr<Executable> step_graph(std::int64_t d, std::span<const Call::Given> given, bool has_bias, bool has_peepholes,
                                          std::size_t states) const {
     const auto describe = [&](GraphBuilder& graph, const std::vector<ValueId>& values) {
@@ -158,14 +158,14 @@ class Network {
     return call_.graph("step " + std::to_string(d), given, describe);
   }
 
-  // From the states on, which become those after the last step.
+  // Runs all steps from these states, which become those after the last step.
   void run_direction(std::int64_t d, std::vector<Tensor>& states, Tensor& all) const {
     const std::int64_t steps = batch_ == 0 || hidden_ == 0 ? 0 : *std::max_element(lengths_.begin(), lengths_.end());
     if (steps == 0) return;
     const bool is_backward = backward_first_ || d == 1;
     const bool is_whole = std::all_of(lengths_.begin(), lengths_.end(), [&](std::int64_t l) { return l == steps; });
     const auto x = std::make_shared<const Tensor>(projected(d));
-    // Of a sequence that has ended any entry will do.
+    // After the end of a sequence, any entry will do.
     const auto entry = [&](std::int64_t n, std::int64_t b) {
       return is_backward ? std::max<std::int64_t>(lengths_[static_cast<std::size_t>(b)] - 1 - n, 0) : n;
     };
@@ -199,7 +199,7 @@ class Network {
     for (std::size_t s = 0; s < states.size(); ++s) states[s] = inputs[1 + s].tensor();
   }
 
-  // Step n's states of the sequences that are longer, and of the others the states before.
+  // The states after step n for sequences that are longer than n, and the states before it for the others.
   Tensor going_on(const Tensor& before, const Tensor& after, std::int64_t n) const {
     Tensor result(after.type(), {batch_, hidden_});
     for (std::int64_t b = 0; b < batch_; ++b)

@@ -23,13 +23,13 @@ namespace {
 
 constexpr ValueId kAbsent = kNoGradient;  // a value that is absent
 
-// A step's arithmetic.
+// The arithmetic of a step.
 struct CellFormulas : CellStep {
   explicit CellFormulas(const CellStep& step) : CellStep(step) {}
   ValueId sum(ValueId a, ValueId b) const { return graph.add("Add", {a, b}); }
   ValueId product(ValueId a, ValueId b) const { return graph.add("Mul", {a, b}); }
   ValueId complement(ValueId a) const { return graph.add("Sub", {graph.scalar(graph.type_of(a).type, 1), a}); }
-  // a b^T + c, where b is r or a part of it. Constants are transposed once, and rows of the transposed are faster to add up.
+  // a b^T + c, where b is r or a part of it. Constants are transposed once: adding up rows of the transpose is faster.
   ValueId matrix_product(ValueId a, ValueId b, ValueId c) const {
     if (r_is_constant) {
       const ValueId product = graph.add("MatMul", {a, graph.transposed(b, {1, 0})});
@@ -39,7 +39,7 @@ struct CellFormulas : CellStep {
     if (c != kAbsent) operands.push_back(c);
     return graph.add("Gemm", std::move(operands), {{"transB", true}});
   }
-  // The entries of an axis that belong to `count` gates from this one on.
+  // The entries of an axis that belong to `count` gates, from gate `first` on.
   ValueId gates(ValueId v, std::int64_t first, std::int64_t count, std::size_t axis) const {
     const Indices& shape = graph.shape_of(v);
     Indices begin(shape.size(), 0), length = shape;

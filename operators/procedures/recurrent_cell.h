@@ -1,5 +1,5 @@
-// One step of RNN, GRU and LSTM as a graph of operators: for the loop that executes them (recurrent.cc) and for the graph of
-// all steps, which has gradients (recurrent_graph.cc).
+// One step of RNN, GRU and LSTM as a graph of operators: for the loop that executes it (recurrent.cc), and for the graph of all
+// steps, which has gradients (recurrent_graph.cc).
 #pragma once
 
 #include <functional>

@@ -58,13 +58,13 @@ class Unrolled {
   ValueId concatenated(const std::vector<ValueId>& parts, std::int64_t axis) {
     return parts.size() == 1 ? parts[0] : b_.add("Concat", parts, {{"axis", Index(axis)}});
   }
-  // `length` entries of an axis from `first` on.
+  // `length` entries of an axis, from `first` on.
   ValueId entries(ValueId v, std::size_t axis, const Index& first, const Index& length) {
     Indices begin(b_.shape_of(v).size(), 0), sizes = b_.shape_of(v);
     begin[axis] = first, sizes[axis] = length;
     return b_.add("Slice", {v}, {{"begin", begin}, {"length", sizes}});
   }
-  // One direction's part of an operand that has an axis for them first; kNone if it is absent.
+  // One direction's part of an operand whose first axis is that of directions; kNone if it is absent.
   ValueId operand(std::size_t input, std::int64_t d, const Indices& sizes) {
     if (b_.input(input) == kNone) return kNone;
     return b_.reshaped(entries(b_.input(input), 0, d, 1), sizes);
@@ -75,7 +75,7 @@ class Unrolled {
     return b_.reshaped(entries(given, batch_first_ ? 1 : 0, d, 1), {batch_, hidden_});
   }
 
-  // All inputs, one a row, times the weights, plus the biases: [length, batch, rows].
+  // All inputs, as rows, times the weights, plus the biases: [length, batch, rows].
   ValueId projection(ValueId x, std::int64_t d) {
     std::vector<ValueId> operands{b_.reshaped(x, {length_ * batch_, inputs_}), operand(1, d, {rows(), inputs_})};
     if (const ValueId biases = operand(3, d, {2 * rows()}); biases != kNone) {
@@ -85,7 +85,7 @@ class Unrolled {
     return b_.reshaped(b_.add("Gemm", std::move(operands), {{"transB", true}}), {length_, batch_, rows()});
   }
 
-  // [length, batch, ...] with each sequence turned round.
+  // [length, batch, ...] with each sequence reversed.
   ValueId turned(ValueId v, bool backward) {
     if (!backward) return v;
     const Indices shape = b_.shape_of(v);
@@ -99,7 +99,7 @@ class Unrolled {
   }
   ValueId integer(std::int64_t n) { return b_.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{n})); }
 
-  // One direction: the results of all steps, [length, batch, hidden]; the states become the last ones.
+  // One direction: the results of all steps, [length, batch, hidden]. `states` become the last ones.
   ValueId steps(ValueId projected, std::int64_t d, std::vector<ValueId>& states) {
     const std::span functions =
         std::span(kind_.activations).subspan(static_cast<std::size_t>(d) * kind_.activations_per_direction);

@@ -1,4 +1,4 @@
-// Elements read at positions between others, as many as the elements of another input say.
+// Regions of interest: interpolated samples of images, in regions that another input gives.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace rewright::operators {
 
 namespace {
 
-// The four neighbours of a position and their weights; none far outside.
+// The four neighbours of a position and their weights; none for a position far outside.
 struct Neighbours {
   std::array<std::int64_t, 4> at{};
   std::array<double, 4> weight{};
@@ -96,13 +96,13 @@ void run_roi_align(Call& call) {
   call.give(Tensor::from_reals(x.type(), sizes, result));
 }
 
-// ---- The same by operators
+// ---- As graphs of operators
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
 // The samples of all regions on one axis of the images.
 struct RegionAxis {
-  std::int64_t size;         // of the images
+  std::int64_t size;         // of the images along the axis
   std::int64_t bins, ratio;  // samples in a bin; 0: as many as the bin is long
   ValueId begin, bin;        // [regions, 1, 1]: where a region begins, and how long one of its bins is
 };
@@ -138,8 +138,8 @@ Samples samples_of(Formulas& f, const RegionAxis& axis) {
   return {at, b.add("And", {f.less(number, count), f.inside(at, -1, length)}), f.quotient(f.number(1), divisor)};
 }
 
-// What the image's elements along the axis count in each bin, [regions, bins, size]: samples between two elements count both,
-// the nearer one more.
+// The weight of each of the image's elements along the axis in each bin, [regions, bins, size]: a sample between two elements
+// gives weight to both, more to the nearer one.
 ValueId shares_of(Formulas& f, const RegionAxis& axis) {
   const Samples samples = samples_of(f, axis);
   const Indices shape = f.b.shape_of(samples.at);
@@ -153,7 +153,7 @@ ValueId shares_of(Formulas& f, const RegionAxis& axis) {
   return f.times(f.b.summed(counted, {2}), samples.share);
 }
 
-// The means: products of matrices with the shares of the rows, of all images below each other, and with those of the columns.
+// The means: products of matrices with the weights of the rows, of all images below each other, and with those of the columns.
 ValueId mean_of_regions(Formulas& f, ValueId x, ValueId image, const RegionAxis& down, const RegionAxis& across) {
   GraphBuilder& b = f.b;
   const Indices shape = b.shape_of(x);
@@ -168,7 +168,7 @@ ValueId mean_of_regions(Formulas& f, ValueId x, ValueId image, const RegionAxis&
   return b.transposed(b.reshaped(whole, {regions, down.bins, shape[1], across.bins}), {0, 2, 1, 3});
 }
 
-// The largest of all samples' elements, each times its weight.
+// The largest weighted element of all samples.
 ValueId largest_of_regions(Formulas& f, ValueId x, ValueId image, const RegionAxis& down, const RegionAxis& across) {
   GraphBuilder& b = f.b;
   const Indices shape = b.shape_of(x);
@@ -260,8 +260,8 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
 
 // ---- MaxRoiPool
 
-// Which of an axis' elements are in which bin, [regions, bins, size], and whether any are, [regions, bins, 1]. Regions have
-// whole sizes, both ends included; neighbouring bins share an element where the size is no multiple of their number.
+// Which of an axis' elements are in which bin, [regions, bins, size], and whether a bin has any, [regions, bins, 1]. Regions
+// have whole sizes and include both ends; neighbouring bins share an element if the size is no multiple of their number.
 struct Members {
   ValueId inside, any;
 };
@@ -283,7 +283,7 @@ Members members_of(Formulas& f, ValueId begin, ValueId end, std::int64_t bins, s
   return {inside, b.cast(some, DataType::kBool)};
 }
 
-// The largest of each bin, 0 of an empty one (Girshick, Fast R-CNN, ICCV 2015).
+// The maximum of each bin, 0 for an empty one (Girshick, Fast R-CNN, ICCV 2015).
 Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId x = b.input(0);

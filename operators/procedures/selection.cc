@@ -1,4 +1,4 @@
-// Selections whose sizes the elements tell.
+// Selections with result sizes that depend on elements.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -43,7 +43,7 @@ void run_compress(Call& call) {
   call.give(entries_of(x, axis, entries));
 }
 
-// One size is told by the condition's elements.
+// One size of the result depends on the condition's elements.
 Procedure::KnownTypes types_of_compress(const OnnxAttributes& node, const Procedure::KnownTypes& inputs, std::size_t) {
   Procedure::KnownTypes types{inputs.at(0)};
   if (!types[0]) return types;
@@ -55,7 +55,7 @@ Procedure::KnownTypes types_of_compress(const OnnxAttributes& node, const Proced
   return types;
 }
 
-// Orders parts of a tensor, the entries of its first axis, by their elements.
+// Sorts the entries of a tensor's first axis by their elements.
 class Entries {
  public:
   explicit Entries(const Tensor& x) : width_(x.sizes()[0] == 0 ? 0 : x.size() / x.sizes()[0]) {
@@ -100,8 +100,8 @@ Tensor with_axis_in_front(const Tensor& x, std::size_t axis) {
   return picked(x, std::move(sizes), places);
 }
 
-// The different entries of an axis (without an axis: the different elements), where each stands first, which of them each entry
-// is, and how often each stands.
+// The distinct entries of an axis (without an axis: the distinct elements), the first position of each, for each entry the
+// number of its distinct one, and how often each occurs.
 void run_unique(Call& call) {
   const Tensor& given = call.tensor(0);
   const bool flat = !call.has("axis");
@@ -125,7 +125,7 @@ void run_unique(Call& call) {
     ++counts.back();
     inverse[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(first.size()) - 1;
   }
-  if (call.integer("sorted", 1) == 0) {  // in the order in which they are met
+  if (call.integer("sorted", 1) == 0) {  // in the order of their first occurrence
     std::vector<std::int64_t> by_place(first.size()), rank(first.size());
     std::iota(by_place.begin(), by_place.end(), 0);
     std::sort(by_place.begin(), by_place.end(),
@@ -167,7 +167,7 @@ double overlap(const Box& a, const Box& b) {
   return all > 0 ? shared / all : 0;
 }
 
-// Of each class of each batch the boxes by falling score, without those that overlap with a better one.
+// For each class of each batch: the boxes by falling score, without those that overlap a better one too much.
 void run_non_max_suppression(Call& call) {
   const Tensor &boxes = call.tensor(0), &scores = call.tensor(1);
   const Sizes &b = boxes.sizes(), &s = scores.sizes();

@@ -48,7 +48,7 @@ void run_split(Call& call) {
   const std::int64_t size = x.sizes()[axis];
   require_few(x.size() == 0 ? size : 0);
   std::vector<std::int64_t> lengths;
-  // An empty list is none, as ONNX Runtime has it.
+  // An empty list counts as absent, as in ONNX Runtime.
   const bool single = !call.has_input(1) || (call.tensor(1).size() == 0 && size > 0);
   if (single) {
     lengths.assign(static_cast<std::size_t>(size), 1);
@@ -82,7 +82,8 @@ void run_concat(Call& call) {
   call.give(is_new ? stacked(tensors, axis) : concatenated(tensors, axis));
 }
 
-// The body on the elements of the first sequence, beside those of the others, and with tensors as they are.
+// Runs the body on the elements of the first sequence, with the elements of the others at the same position; tensors are passed
+// to each.
 void run_map(Call& call) {
   const auto& first = call.input(0).elements();
   std::vector<std::vector<Datum>> results(call.output_count());
@@ -128,7 +129,7 @@ void register_sequence(Procedures& p) {
   p.add("Optional", give_input);
   p.add("OptionalGetElement", run_get_element);
   p.add("OptionalHasElement", run_has_element);
-  p.add("Identity", give_input);  // of what is no tensor of numbers
+  p.add("Identity", give_input);  // of values that are no tensors of numbers
 }
 
 }  // namespace rewright::operators

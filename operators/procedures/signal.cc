@@ -1,4 +1,4 @@
-// Fourier transforms and what goes with them.
+// Fourier transforms, windows and filters.
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -38,13 +38,13 @@ std::vector<Complex> transformed(const std::function<void()>& checkpoint, const 
   return y;
 }
 
-// A transform of one signal: `given` entries of one or two parts each, cut or filled up with zeros to `length`.
+// A transform of one signal: `given` entries of one part (real) or two (complex) each, cut or padded with zeros to `length`.
 struct Transform {
   std::int64_t given, parts, length, bins;
-  bool inverse = false, to_real = false;  // to_real: from the half that is not redundant
+  bool inverse = false, to_real = false;  // to_real: from the half of the spectrum that is not redundant
 
   std::int64_t result_parts() const { return to_real ? 1 : 2; }
-  // `at(n, p)`: part p of entry n. The results with their parts.
+  // `at(n, p)` is part p of entry n. Returns the parts of the results.
   template <class At>
   std::vector<double> of(const std::function<void()>& checkpoint, const At& at) const {
     std::vector<Complex> signal(static_cast<std::size_t>(length));
@@ -61,7 +61,7 @@ struct Transform {
     return result;
   }
 
-  // It is linear: [given * parts, bins * result parts]. Nothing where that is too big.
+  // The transform is linear; this is its matrix, [given * parts, bins * result parts]. nullopt if it would be too big.
   std::optional<Tensor> matrix(DataType type) const {
     constexpr std::int64_t kMost = 1 << 24;
     const std::int64_t rows = given * parts, columns = bins * result_parts();
@@ -80,7 +80,7 @@ struct Dft {
   std::size_t axis;
   Transform transform;
 };
-// `given_axis`: where it is an input.
+// `given_axis`: the axis, if it is an input.
 std::size_t read_dft_axis(const OnnxAttributes& node, int opset, std::size_t rank, std::int64_t parts,
                           std::optional<std::int64_t> given_axis) {
   if (rank < 2 || (parts != 1 && parts != 2))
@@ -90,14 +90,14 @@ std::size_t read_dft_axis(const OnnxAttributes& node, int opset, std::size_t ran
   return axis;
 }
 
-// `dft_length`: of the input, if it is there.
+// `dft_length`: the length, if it is an input.
 Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::optional<std::int64_t> dft_length,
              std::optional<std::int64_t> given_axis) {
   const std::size_t axis = read_dft_axis(node, opset, sizes.size(), sizes.empty() ? 0 : sizes.back(), given_axis);
   const bool inverse = node.integer("inverse", 0) != 0, onesided = node.integer("onesided", 0) != 0;
   const bool to_real = inverse && onesided;
   const std::int64_t length = dft_length.value_or(to_real ? 2 * (sizes[axis] - 1) : sizes[axis]);
-  // No elements give no frequencies, and the one frequency of none gives no elements.
+  // A signal without elements has no frequencies, and one frequency transformed back to reals has length 2 * (1 - 1).
   const bool is_empty = !dft_length && (to_real ? sizes[axis] == 1 : sizes[axis] == 0 && !onesided);
   if ((length < 1 && !is_empty) || length > kMostElements)
     throw Error(ErrorCode::kBadInput, "the length is " + std::to_string(length));
@@ -130,7 +130,7 @@ void run_dft(Call& call) {
   call.give(Tensor::from_reals(x.type(), std::move(sizes), result));
 }
 
-// A number that a graph needs to know; nothing, and the reason, where it is given and not known.
+// Reads an optional number that a graph needs at import. False, with the reason, if it is given but not known.
 bool read_number(const OnnxSource& source, std::size_t input, std::optional<std::int64_t>& number, std::string& reason) {
   if (source.input(input) == kAbsent) return true;
   const auto contents = source.contents(source.input(input));
@@ -142,7 +142,7 @@ bool read_number(const OnnxSource& source, std::size_t input, std::optional<std:
   return true;
 }
 
-// x [..., given, parts], transformed by a product with a matrix [given * parts, bins * result_parts].
+// The product of x [..., given, parts] with a transform's matrix [given * parts, bins * result_parts].
 ValueId product_with(GraphBuilder& b, ValueId x, ValueId matrix, const Index& bins, std::int64_t result_parts) {
   Indices shape = b.shape_of(x);
   Indices flat(shape.begin(), shape.end() - 2);
@@ -151,7 +151,7 @@ ValueId product_with(GraphBuilder& b, ValueId x, ValueId matrix, const Index& bi
   return b.reshaped(b.add("MatMul", {b.reshaped(x, flat), matrix}), shape);
 }
 
-// The matrix of a transform of a length that is not known: cosines and sines of 2 pi (n k mod length) / length.
+// The matrix of a transform of unknown length: cosines and sines of 2 pi (n k mod length) / length.
 ValueId open_matrix(GraphBuilder& b, DataType type, const Index& length, std::int64_t parts, const Index& bins, bool inverse) {
   const auto numbers = [&](const Index& start, const Index& count, const Indices& shape) {
     return b.reshaped(b.add("Range", {}, {{"start", start}, {"count", count}}), shape);
@@ -202,7 +202,7 @@ std::optional<std::vector<OnnxValue>> graph_of_dft(OnnxSource& source, std::stri
     bins = onesided ? floor_div(shape[axis], 2) + 1 : shape[axis];
     matrix = open_matrix(b, type, shape[axis], parts, bins, inverse);
   }
-  Indices perm = axes_from(0, shape.size());  // it exchanges two axes: its own inverse
+  Indices perm = axes_from(0, shape.size());  // a permutation that exchanges two axes is its own inverse
   std::swap(perm[axis], perm[shape.size() - 2]);
   const ValueId y = product_with(b, b.transposed(x, perm), matrix, bins, result_parts);
   return SourceBuilder::results({b.transposed(y, perm)});
@@ -212,10 +212,10 @@ struct Stft {
   std::int64_t step, frames;
   Transform transform;
 };
-// `window`: its length, 0 where there is none.
+// `window`: its length, 0 if there is none.
 Stft read_stft(const OnnxAttributes& node, const Sizes& sizes, std::int64_t step, std::int64_t window,
                std::optional<std::int64_t> frame_length) {
-  // Exporters leave the last axis of a real signal out.
+  // Exporters omit the last axis of a real signal.
   const bool is_real_signal = sizes.size() == 2 || (sizes.size() == 3 && sizes[2] == 1);
   if (!is_real_signal && (sizes.size() != 3 || sizes[2] != 2))
     throw Error(ErrorCode::kBadInput, "the signal must have shape [batches, length], or [batches, length, 1 or 2]");

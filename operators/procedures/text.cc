@@ -23,7 +23,7 @@ Sizes broadcast_sizes(const Sizes& a, const Sizes& b) {
   return result;
 }
 
-// The places of a tensor's elements that broadcasting reads for each element of the result.
+// For each element of the result, the position of the element that broadcasting reads.
 std::vector<std::int64_t> broadcast_places(const Sizes& from, const Sizes& to) {
   std::vector<std::int64_t> places(static_cast<std::size_t>(element_count(to)));
   for (std::size_t n = 0; n < places.size(); ++n) {
@@ -53,7 +53,7 @@ void run_string_concat(Call& call) {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// At runs of white space where there is no delimiter. At most `most` cuts (negative: any number).
+// Splits at the delimiter, or at runs of white space if it is empty. At most `most` cuts (negative: any number).
 std::vector<std::string> parts_of(const std::string& text, const std::string& delimiter, std::int64_t most) {
   std::vector<std::string> parts;
   std::size_t at = 0;
@@ -104,7 +104,7 @@ void run_string_split(Call& call) {
   call.give(Tensor::from_integers(DataType::kInt64, x.sizes(), counts));
 }
 
-// Letters of ASCII and Latin-1 in UTF-8 (whose lower and upper forms are 0x20 apart in the second byte).
+// Only letters of ASCII and of Latin-1 in UTF-8 (whose lower and upper forms are 0x20 apart in the second byte).
 std::string in_case(std::string text, bool upper) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -141,11 +141,11 @@ void run_string_normalizer(Call& call) {
 void run_regex(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::string pattern = call.text("pattern", "");
-  constexpr std::size_t kLongest = 1000;  // a pattern nests no deeper
+  constexpr std::size_t kLongest = 1000;  // limits how deep a pattern can nest
   if (pattern.size() > kLongest) throw Error(ErrorCode::kUnsupported, "its pattern is longer than " + std::to_string(kLongest));
   std::vector<std::int64_t> matches;
   try {
-    // Polynomial: no backtracking, so that no pattern takes forever.
+    // Polynomial: no backtracking, so that no pattern takes exponential time.
     const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
     for (const std::string& text : x.strings()) matches.push_back(std::regex_match(text, regex));
   } catch (const std::regex_error& error) {
@@ -154,7 +154,7 @@ void run_regex(Call& call) {
   call.give(Tensor::from_integers(DataType::kBool, x.sizes(), matches));
 }
 
-// Counts of n-grams: of each length a part of the pool, each with the place of its count in the result.
+// Counts n-grams. The pool has a part for each length; each n-gram has a position in the result.
 template <class Item>
 void count_grams(Call& call, std::span<const Item> items, const std::vector<Item>& pool) {
   const Sizes& sizes = call.tensor(0).sizes();
@@ -181,7 +181,7 @@ void count_grams(Call& call, std::span<const Item> items, const std::vector<Item
   std::vector<double> result = zeros({rows, width});
   const std::string mode = call.text("mode", "TF");
   for (std::int64_t row = 0; row < rows && !result.empty(); ++row) {
-    std::map<std::size_t, std::pair<double, std::size_t>> counts;  // by place: how often, and the number of the gram
+    std::map<std::size_t, std::pair<double, std::size_t>> counts;  // by position: the count, and the n-gram's number
     for (std::int64_t n = std::max<std::int64_t>(shortest, 1); n <= std::min(longest, length); ++n)
       for (std::int64_t step = 1; step <= (n == 1 ? 1 : std::min(skips + 1, length)); ++step)
         for (std::int64_t at = 0; at + (n - 1) * step < length; ++at) {

@@ -1,5 +1,5 @@
-// Numbers written as strings and read from them, as a Cast does. ONNX says little of their form; this is ONNX Runtime's: at
-// most eight digits, and of a string the longest beginning that is a number.
+// Numbers written as strings and parsed from them, as Cast does. ONNX hardly specifies their form; this is ONNX Runtime's: at
+// most eight digits, and the longest prefix of a string that is a number.
 #include <locale.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace rewright::operators {
 
 namespace {
 
-// The program that this library is part of may have set another locale, with another decimal point.
+// The program that uses this library may have set a locale with another decimal point.
 class PlainLocale {
  public:
   PlainLocale() : before_(uselocale(plain())) {}

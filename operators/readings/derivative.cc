@@ -1,4 +1,4 @@
-// The derivatives of the scalar functions: laws as those of function.cc, of expressions instead of numbers.
+// The derivatives of the scalar functions, stated like the laws in function.cc, as expressions.
 #include <cmath>
 #include <map>
 #include <numbers>
@@ -19,14 +19,14 @@ Element one() { return real(1); }
 Element square(const Element& e) { return e * e; }
 Element zero(X, Y, Which) { return nullptr; }
 
-// y = x[0] ** x[1]. At x[0] = 0 it is flat in a positive exponent.
+// y = x[0] ** x[1]. At x[0] = 0 the derivative in a positive exponent is 0.
 Element of_power(X x, Y y, Which which) {
   if (which == 0) return x[1] * apply(fn::pow, x[0], x[1] - one());
   const Element positive = apply(fn::less, real(0), x[0]);
   return select(positive, y * apply(fn::log, select(positive, x[0], one())), real(0));
 }
 
-// y = x[0] - q x[1], with a whole number q.
+// y = x[0] - q x[1], with an integer q.
 Element of_remainder(X x, Y y, Which which) { return which == 0 ? one() : -((x[0] - y) / x[1]); }
 
 const std::map<const Function*, Derivative>& derivatives() {

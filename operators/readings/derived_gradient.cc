@@ -1,6 +1,5 @@
-// The gradient read off the denotation: reverse accumulation over the element expression, where every sub-expression stands for
-// a tensor over the variables it depends on. What an expression adds up over a variable becomes a product of matrices or a sum
-// along an axis.
+// Derives gradients from denotations: reverse accumulation over the element expression, where every sub-expression stands for a
+// tensor over the variables that it depends on. A sum over a variable becomes a matrix product or a sum along an axis.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -21,7 +20,7 @@ using Kind = ElementNode::Kind;
   throw Error(ErrorCode::kUnsupported, "no gradient of " + op.name() + ": " + why);
 }
 
-// The operator that applies a function to whole tensors; null if there is none. Read off the registry's denotations.
+// The operator that applies a function to whole tensors, found by the denotations in the registry; null if there is none.
 const Operator* operator_for(const Function& f) {
   static const std::map<const Function*, const Operator*> all = [] {
     std::map<const Function*, const Operator*> found;
@@ -85,12 +84,12 @@ class Derivation {
   // Facts of a sub-expression before anything is built.
   struct Facts {
     AxisNames free;       // the variables that it depends on
-    bool active = false;  // a wanted input's elements enter it, differentiably
+    bool active = false;  // does it depend differentiably on a wanted input's elements?
   };
   const AxisNames& free(const Element& e) { return facts_.at(e.get()).free; }
   bool active(const Element& e) { return facts_.at(e.get()).active; }
 
-  // Post-order, so that arguments come before what they are arguments of. Nothing recurses deeper than one denotation.
+  // Post-order: arguments come before the expressions that use them. Recursion is only as deep as one denotation.
   void visit(const Element& e) {
     if (facts_.contains(e.get())) return;
     if (e->kind == Kind::kReduce) axes_.set_size(e->index.as_atom()->id, e->bound);
@@ -113,7 +112,7 @@ class Derivation {
     order_.push_back(e);
   }
 
-  // The output's elements differ along all of its axes that have more than one position.
+  // Do the output's elements differ along all of its axes with more than one position?
   bool varies_along(const Output& output) {
     for (std::size_t a = 0; a < output.position.size(); ++a)
       if (!(output.type.shape[a] == Index(1)) && !contains(free(output.element), output.position[a].as_atom()->id))
@@ -137,7 +136,7 @@ class Derivation {
     return values_.emplace(e.get(), std::move(result)).first->second;
   }
 
-  // A size that is only known when the graph is executed is that of a tensor.
+  // A size that is only known when the graph is executed is read off a tensor.
   ValueId whole_number(const Index& index) {
     if (index.is_constant())
       return call_.graph.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{index.value()}));
@@ -192,7 +191,7 @@ class Derivation {
     refuse(call_.op, "its denotation has an unknown form");
   }
 
-  // Sizes that are only known when the graph is executed may be the same because the operator requires it.
+  // Sizes that are only known when the graph is executed may be equal because the operator requires it.
   bool is_same(const Index& a, const Index& b) const {
     const std::vector<Requirement>& required = definition_.requirements();
     return a == b || std::any_of(required.begin(), required.end(), [&](const Requirement& r) {
@@ -200,7 +199,7 @@ class Derivation {
            });
   }
 
-  // The operand's axes, named by the variables that it is read at; those of size 1 that are read at 0 are gone.
+  // The operand's axes, named by the variables at which it is read, without axes of size 1 that are read at 0.
   AxisNames names_of(const ElementNode& read, Indices* dropped = nullptr) {
     const Indices& shape = call_.graph.shape_of(call_.inputs.at(static_cast<std::size_t>(read.operand)));
     AxisNames names;
@@ -260,13 +259,13 @@ class Derivation {
 
   // ---- Adjoints
 
-  // Adds to the gradient of e, which has at most the axes that e depends on.
+  // Adds g to the gradient of e. g has only axes that e depends on.
   void contribute(const Element& e, NamedTensor g) {
     if (!active(e)) return;
     const auto [at, is_new] = adjoints_.emplace(e.get(), g);
     if (!is_new) at->second = axes_.apply("Add", {at->second, std::move(g)});
   }
-  // The gradient of an argument of e, where the gradient varies over all that e depends on.
+  // Adds to the gradient of an argument of e. g may vary over all variables that e depends on.
   void contribute_sum(const Element& e, const Element& argument, const NamedTensor& g) {
     if (active(argument)) contribute(argument, axes_.sum(g, free(e), free(argument)));
   }
@@ -276,7 +275,7 @@ class Derivation {
     if (is_constant(factor, 1)) return contribute_sum(e, argument, g);
     contribute(argument, axes_.contract(g, value(factor), free(e), free(argument)));
   }
-  // g where the mask holds (or does not).
+  // g where the mask holds, else 0 (or the reverse).
   NamedTensor masked(const NamedTensor& mask, const NamedTensor& g, bool where = true) {
     return where ? axes_.apply("Where", {mask, g, number(0)}) : axes_.apply("Where", {mask, number(0), g});
   }
@@ -298,7 +297,7 @@ class Derivation {
       case Kind::kMaximum:
       case Kind::kMinimum: {
         const bool largest = e->kind == Kind::kMaximum;
-        // The larger of x and c is above c where x is: the output tells, too, and is more often needed by others later than x.
+        // max(x, c) > c where x > c: so the output can be compared instead of x, and it is more often kept for other uses.
         const bool by_output = a[1]->kind == Kind::kConstant && a[0]->kind == Kind::kRead && values_.contains(e.get());
         const Element& x = by_output ? e : a[0];
         const NamedTensor first = value(largest ? apply(functions::less, a[1], x) : apply(functions::less, x, a[1]));
@@ -339,12 +338,12 @@ class Derivation {
     if (!contains(x.axes, variable)) refuse(call_.op, "a reduction of what does not depend on its variable");
     const AxisNames rest = erased(x.axes, variable);
     const auto as_number = [&](const NamedTensor& t) { return NamedTensor{call_.graph.cast(t.value, type_), t.axes}; };
-    if (e->reduction != Reduction::kProduct) {  // equal extremes share
+    if (e->reduction != Reduction::kProduct) {  // equal extremes share the gradient
       const NamedTensor reached = axes_.apply("Equal", {x, value(e)});
       const NamedTensor count{reduction("ReduceSum", as_number(reached), variable), rest};
       return contribute(body, masked(reached, axes_.apply("Div", {g, count})));
     }
-    // The product of the others: of all that are not zero, where no other is.
+    // The product of the other elements. If one element is 0, only its own is not 0.
     const NamedTensor zero = axes_.apply("Equal", {x, number(0)});
     const NamedTensor factors = axes_.apply("Where", {zero, number(1), x});
     const NamedTensor product{reduction("ReduceProd", factors, variable), rest};
@@ -354,7 +353,7 @@ class Derivation {
     contribute(body, axes_.apply("Mul", {g, axes_.apply("Where", {zero, at_zero, elsewhere})}));
   }
 
-  // A gradient reaches an input.
+  // Adds to the gradient of an input.
   void give(const ElementNode& read, const NamedTensor& g) {
     const auto k = static_cast<std::size_t>(read.operand);
     const TensorType type = call_.graph.type_of(call_.inputs[k]);
@@ -367,7 +366,7 @@ class Derivation {
   const GradientCall& call_;
   NamedAxes axes_;
   std::vector<ValueId> results_;
-  DataType type_ = DataType::kFloat;  // of the output's gradient: all is computed in it
+  DataType type_ = DataType::kFloat;  // of the output's gradient; everything is computed in it
   Definition definition_;
   std::map<const ElementNode*, Facts> facts_;
   std::vector<Element> order_, kept_;

@@ -9,7 +9,7 @@ namespace rewright::operators {
 
 namespace {
 
-// Operands whose elements are all there.
+// Operands with known elements.
 template <class A>
 struct OperandData {
   Sizes sizes;
@@ -34,7 +34,7 @@ class WholeOperands {
   const std::vector<OperandData<A>>& data_;
 };
 
-// Evaluates all elements of one output; exactly one of the two results is filled.
+// Evaluates all elements of one output into exactly one of the two results.
 template <class A>
 struct Evaluated {
   Sizes sizes;

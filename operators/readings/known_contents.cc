@@ -1,4 +1,4 @@
-// The third reading of a denotation: integers as index expressions over the sizes of the model.
+// Evaluates a denotation to integers that are index expressions over the model's sizes.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-// Thrown inside of this file only: the contents cannot be known.
+// Thrown and caught in this file only: the contents cannot be known.
 struct Unknown {};
 
 class Follower {
@@ -137,14 +137,14 @@ class Follower {
     return *result;
   }
 
-  // Division of integers is towards zero. The divisor is not 0: the model would end there as well.
+  // Integer division rounds towards zero. The divisor is not 0, because execution would end there.
   static Index truncated_quotient(const Index& a, const Index& b) {
     const Bounds dividend = bounds_over_sizes(a), divisor = bounds_over_sizes(b);
     if (divisor.low < 0) throw Unknown{};
     Index quotient = dividend.low >= 0    ? floor_div(a, b)
                      : dividend.high <= 0 ? -floor_div(-a, b)
                                           : floor_div(max(a, 0), b) - floor_div(max(-a, 0), b);
-    // A divisor that may be 0 is left out only where the division is exact.
+    // If the divisor may be 0, the division must be exact, so that the quotient does not contain it.
     bool may_fail = false;
     if (divisor.low < 1)
       for_each_atom(quotient, [&](const Atom& atom) {
@@ -154,10 +154,10 @@ class Follower {
     return quotient;
   }
 
-  // Is it other than 0? nullopt: for some sizes.
+  // Is it nonzero? nullopt: this depends on the sizes.
   std::optional<bool> truth(const Element& e) { return decided_over_sizes(not_equal(evaluate(e), 0)); }
 
-  // Both sides need not be known: nothing and a false one is false.
+  // One known side may decide: unknown and false is false.
   std::optional<bool> either(const Element& a, const Element& b, bool decisive) {
     bool unknown = false;
     for (const Element* const side : {&a, &b}) {
@@ -178,7 +178,7 @@ class Follower {
     return *answer ? 1 : 0;
   }
 
-  // Of a real only whole numbers are followed, and as far as a double has each of them.
+  // Of reals only whole numbers are followed, and only in the range in which double has every integer.
   static Index whole(double value) {
     if (!(std::fabs(value) <= 0x1p53) || value != std::floor(value)) throw Unknown{};
     return static_cast<std::int64_t>(value);
@@ -194,7 +194,7 @@ class Follower {
       if (arguments.back().is_constant()) numbers.push_back(arguments.back().value());
     }
     if (numbers.size() == arguments.size() && e.function->integer) {
-      if (e.function == &functions::pow && numbers[1] < 0) throw Unknown{};  // no integer
+      if (e.function == &functions::pow && numbers[1] < 0) throw Unknown{};  // not an integer
       return e.function->integer(numbers.data());
     }
     return apply_to_sizes(*e.function, arguments);
@@ -223,7 +223,7 @@ class Follower {
   std::map<std::uint64_t, std::int64_t> variables_;
 };
 
-// A number as the output's type holds it: it wraps around, as in execution.
+// The number as the output's type holds it: it wraps around, as in execution.
 Index stored(const Index& element, DataType type) {
   if (!element.is_constant() || type == DataType::kInt64) return element;
   const std::int64_t value[] = {element.value()};

@@ -47,7 +47,7 @@ Indices NamedAxes::sizes(const AxisNames& axes) const {
   return result;
 }
 
-// x so that broadcasting (from the last axis on) meets the axes of `target`, which has all of x's.
+// Arranges x so that broadcasting (from the last axis on) aligns its axes with those of `target`, which contains them.
 ValueId NamedAxes::placed(const NamedTensor& x, const AxisNames& target) {
   if (x.axes.empty()) return x.value;
   Indices perm, gaps;
@@ -97,11 +97,11 @@ NamedTensor NamedAxes::sum(const NamedTensor& x, const AxisNames& space, const A
   return {graph_.add("Mul", {result.value, graph_.scalar(type, static_cast<double>(factor.value()))}), result.axes};
 }
 
-// x as a tensor with one axis for each group.
+// x with the axes of each group merged into one.
 ValueId NamedAxes::arranged(const NamedTensor& x, const std::vector<AxisNames>& groups) {
   Indices merged;
   for (const AxisNames& group : groups) merged.push_back(product(sizes(group)));
-  // Groups whose axes lie side by side are merged first: that moves nothing.
+  // Groups with adjacent axes are merged first, which moves no elements.
   std::vector<std::size_t> order(groups.size());
   for (std::size_t n = 0; n < groups.size(); ++n) order[n] = n;
   std::sort(order.begin(), order.end(),
@@ -120,7 +120,7 @@ ValueId NamedAxes::arranged(const NamedTensor& x, const std::vector<AxisNames>& 
 NamedTensor NamedAxes::contract(NamedTensor a, NamedTensor b, const AxisNames& space, const AxisNames& kept) {
   const AxisNames summed = without(space, kept), inner = common(common(a.axes, b.axes), summed);
   const AxisNames in_neither = without(summed, united(a.axes, b.axes));
-  // Axes that only one of them has are summed first.
+  // Axes that only one operand has are summed first.
   a = sum(a, common(without(a.axes, b.axes), summed), {});
   b = sum(b, common(without(b.axes, a.axes), summed), {});
   const AxisNames rows = without(a.axes, b.axes), columns = without(b.axes, a.axes);

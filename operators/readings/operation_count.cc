@@ -62,7 +62,7 @@ class Operations {
       case ElementNode::Kind::kReduce: {
         const Element& body = element->arguments[0];
         const bool nested = body->kind == ElementNode::Kind::kReduce && body->reduction == element->reduction;
-        if (!nested) result.operations += times(result.variables);  // a nest of loops accumulates in its innermost one
+        if (!nested) result.operations += times(result.variables);  // the innermost loop of a nest accumulates
         result.variables.erase(variable->id);
         break;
       }
@@ -87,7 +87,7 @@ class Operations {
     return result;
   }
 
-  std::unordered_map<std::uint64_t, double> extents_;               // of variables, by their atoms
+  std::unordered_map<std::uint64_t, double> extents_;               // by a variable's atom
   std::unordered_map<const ElementNode*, Variables> variables_of_;  // of what has been counted
   double total_ = 0;
 };

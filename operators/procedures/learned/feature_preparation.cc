@@ -1,4 +1,4 @@
-// ai.onnx.ml: what comes before a model.
+// Preparation of features for the models of ai.onnx.ml.
 #include <algorithm>
 #include <cmath>
 #include <map>

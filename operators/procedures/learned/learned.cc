@@ -42,7 +42,7 @@ struct Tree {
     }
   }
 
-  // The number of the leaf that a row of features leads to.
+  // The number of the leaf for a row of features.
   std::size_t leaf(std::int64_t root, const double* x, std::int64_t count) const {
     std::int64_t node = root;
     for (std::size_t steps = 0; steps <= features.size(); ++steps) {
@@ -73,7 +73,7 @@ Tree read_tree(const Call& call) {
   for (const auto* list : {&t.true_nodes, &t.false_nodes, &t.true_leaves, &t.false_leaves, &t.modes})
     if (list->size() != count) throw Error(ErrorCode::kBadInput, "the lists of its nodes have different lengths");
   if (t.splits.size() != count) throw Error(ErrorCode::kBadInput, "the lists of its nodes have different lengths");
-  // The sets stand one after the other, each closed by a NaN.
+  // The sets follow each other; a NaN ends each.
   const std::vector<double> values = reals_of(call, "membership_values");
   auto next = values.begin();
   t.members.resize(count);
@@ -179,7 +179,7 @@ std::vector<std::int64_t> looked_up(const List& items, const List& keys, std::in
   return result;
 }
 
-// Equal where both are the same number, or both are NaN.
+// Two keys are equal if both are the same number, or both are NaN.
 struct RealKey {
   double value;
   explicit RealKey(double v) : value(v) {}
@@ -189,7 +189,7 @@ struct RealKey {
   }
 };
 
-// Gives the value at the place of the key that each element is, or the default.
+// Gives for each element the value at the position of its key, or the default.
 void give_values_of_keys(Call& call, const Tensor& keys, const Tensor& values) {
   const Tensor& x = call.tensor(0);
   if (keys.size() != values.size() || (x.type() == DataType::kString) != (keys.type() == DataType::kString))
@@ -206,8 +206,7 @@ void give_values_of_keys(Call& call, const Tensor& keys, const Tensor& values) {
   call.give(picked(concatenated(parts, 0), x.sizes(), places));
 }
 
-// Between texts and numbers, in the direction that the input's type tells. Of a text or number that stands twice the last place
-// counts, as in ONNX Runtime.
+// Between texts and numbers; the input's type gives the direction. Of duplicate keys the last one counts, as in ONNX Runtime.
 void give_text_or_number(Call& call, Tensor texts, Tensor numbers) {
   const bool from_texts = call.tensor(0).type() == DataType::kString;
   std::vector<std::int64_t> backwards(static_cast<std::size_t>(texts.size()));
@@ -250,7 +249,7 @@ void run_binarizer(Call& call) {
   call.give(Tensor::from_reals(x.type(), x.sizes(), values));
 }
 
-// (x - offset) * scale, by the last axis.
+// (x - offset) * scale, along the last axis.
 void run_scaler(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::vector<double> offsets = call.reals("offset"), scales = call.reals("scale");

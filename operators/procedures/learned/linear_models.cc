@@ -10,7 +10,7 @@ namespace rewright::operators {
 
 namespace {
 
-// Scores of all rows for each of the rows of coefficients.
+// Scores of all rows of x for each row of coefficients.
 std::vector<double> linear_scores(const Rows& x, const std::vector<double>& coefficients, const std::vector<double>& intercepts,
                                   std::int64_t targets) {
   if (targets < 1 || targets > kMostElements || static_cast<std::int64_t>(coefficients.size()) < targets * x.columns ||
@@ -35,9 +35,9 @@ void run_linear_regressor(Call& call) {
   give_rows(call, x.count, targets, scores);
 }
 
-// There are as many scores as intercepts; coefficients beyond these are not read. One score for two classes is that of the
-// second one. The first one's is then 1 - score, of a logistic score too, and there is no softmax of them: so ONNX Runtime has
-// it.
+// There are as many scores as intercepts; further coefficients are not read. A single score for two classes is that of the
+// second one. The first one's is then 1 - score, also for a logistic score, and no softmax is applied: this is what ONNX
+// Runtime does.
 void run_linear_classifier(Call& call) {
   const Rows x(call);
   const Labels labels(call, "classlabels_ints", "classlabels_strings");
@@ -106,8 +106,8 @@ void run_svm_regressor(Call& call) {
   give_rows(call, x.count, 1, results);
 }
 
-// The probabilities of classes, of which `pairs`[i * count + j] says that of i where it is i or j: the second method of T.-F.
-// Wu, C.-J. Lin, R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5 (2004).
+// Probabilities of classes from `pairs`[i * count + j], the probability of class i if the class is i or j: the second method of
+// T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5 (2004).
 std::vector<double> coupled(std::span<const double> pairs, std::size_t count) {
   const auto of_pair = [&](std::size_t i, std::size_t j) { return pairs[i * count + j]; };
   std::vector<double> q(count * count), p(count, 1 / static_cast<double>(count));
@@ -136,10 +136,10 @@ std::vector<double> coupled(std::span<const double> pairs, std::size_t count) {
   return p;
 }
 
-// Scores of pairs as probabilities of classes.
+// Turns scores of pairs of classes into probabilities of classes.
 std::vector<double> probabilities(std::span<const double> scores, std::span<const double> a, std::span<const double> b,
                                   std::size_t classes) {
-  constexpr double kLeast = 1e-7;  // neither is impossible
+  constexpr double kLeast = 1e-7;  // no class is impossible
   std::vector<double> pairs(classes * classes);
   std::size_t next = 0;
   for (std::size_t i = 0; i < classes; ++i)
@@ -150,7 +150,7 @@ std::vector<double> probabilities(std::span<const double> scores, std::span<cons
   return coupled(pairs, classes);
 }
 
-// Each class against each other one; those that win most often are found.
+// Compares each class with each other one; returns the one that wins most often.
 void run_svm_classifier(Call& call) {
   const Rows x(call);
   const Labels labels(call, "classlabels_ints", "classlabels_strings");

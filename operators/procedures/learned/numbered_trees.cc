@@ -76,7 +76,7 @@ class Forest {
   std::vector<std::size_t> roots_, yes_, no_;
 };
 
-// What the leaves say, and for which result.
+// The scores of the leaves, each for a result.
 struct Votes {
   std::map<std::size_t, std::vector<std::pair<std::size_t, double>>> of_leaf;
   std::set<std::size_t> targets;
@@ -137,8 +137,8 @@ void run_tree_ensemble_regressor(Call& call) {
   give_rows(call, x.count, targets, results);
 }
 
-// Leaves that all speak of one class, of two, give the score of the second one: a probability if nothing transforms it and no
-// leaf is negative. One class has one score, which is left as it is by all but PROBIT.
+// If all leaves name the same one of two classes, the score is that of the second class: a probability if there is no
+// post-transform and no leaf is negative. A single class has one score, which only PROBIT changes.
 void run_tree_ensemble_classifier(Call& call) {
   const Rows x(call);
   const Forest forest(call);

@@ -8,7 +8,7 @@ namespace rewright::operators {
 
 double probit(double p) {
   if (!(p > 0 && p < 1)) return p == 0 ? -HUGE_VAL : p == 1 ? HUGE_VAL : std::nan("");
-  constexpr double kFar = 40;  // beyond it nothing is left in double
+  constexpr double kFar = 40;  // beyond it the tail is 0 in double
   double low = -kFar, high = kFar;
   for (int halving = 0; halving < 100; ++halving) {
     const double middle = (low + high) / 2;
