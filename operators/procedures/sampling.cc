@@ -107,9 +107,9 @@ struct RegionAxis {
   ValueId begin, bin;        // [regions, 1, 1]: where a region begins, and how long one of its bins is
 };
 
-// Where the samples are, [regions, bins, samples], which of them count, and one by how many there are, [regions, 1, 1]. Where
-// the length of a bin tells their number, the first one here is the first that is not before the image, and no more than size
-// + 2 follow that are not behind it: if there are k, they are more than (k - 1) / k apart.
+// Positions of samples, [regions, bins, samples]; which of them count; and the weight of one, [regions, 1, 1]. If a bin's
+// length gives the number k of samples, they are more than (k - 1) / k apart. So at most size + 2 of them are within the image,
+// and the list begins with the first one that is not before it.
 struct Samples {
   ValueId at, used, share;
 };
@@ -132,7 +132,7 @@ Samples samples_of(Formulas& f, const RegionAxis& axis) {
   const ValueId step = f.where(f.less(f.number(0), count), f.quotient(axis.bin, divisor), f.number(1));
   const ValueId skipped = f.floor(f.plus(f.quotient(f.difference(f.number(-1), start), step), -0.5));
   const ValueId first = b.add("Min", {f.at_least(skipped, 0), count});
-  constexpr std::int64_t kMore = 4;  // 2, and what rounding may bring
+  constexpr std::int64_t kMore = 4;  // 2, and 2 more because of rounding
   const ValueId number = f.sum(first, counted(axis.size + kMore, {axis.size + kMore}));
   const ValueId at = f.sum(start, f.times(f.plus(number, 0.5), step));
   return {at, b.add("And", {f.less(number, count), f.inside(at, -1, length)}), f.quotient(f.number(1), divisor)};
