@@ -209,11 +209,7 @@ void check_side(const Pattern& side, std::size_t input_count) {
   for (const PatternValue& v : side.outputs) check_value(v, side.nodes.size(), false);
 }
 
-void check(const Rule& rule) {
-  if (!is_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
-  check_text(rule.description);
-  for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note, rule.proof.digest})
-    if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text of the proof is not UTF-8");
+void check_sides(const Rule& rule) {
   if (rule.source.outputs.empty()) throw Error(ErrorCode::kBadInput, "the source has no output");
   if (rule.source.nodes.empty()) throw Error(ErrorCode::kBadInput, "the source has no operator");
   check_side(rule.source, rule.inputs.size());
@@ -223,7 +219,10 @@ void check(const Rule& rule) {
                                           std::to_string(rule.target.outputs.size()) + " outputs");
   for (const PatternValue& v : rule.source.outputs)
     if (v.kind != PatternValue::Kind::kNode) throw Error(ErrorCode::kBadInput, "an output of the source is no operator");
+}
 
+// Checks the inputs; returns the names that they and the source bind.
+Names bound_by_source(const Rule& rule) {
   Names bound;
   std::vector<bool> used(rule.inputs.size());
   for (const PatternNode& node : rule.source.nodes) {
@@ -245,18 +244,11 @@ void check(const Rule& rule) {
     if (!input.shape.middle.empty()) bound.insert(input.shape.middle);
     if (!input.type.variable.empty()) bound.insert(input.type.variable);
   }
-  const auto require_bound = [&](const Names& mentioned) {
-    for (const std::string& n : mentioned)
-      if (!bound.count(n)) throw Error(ErrorCode::kBadInput, "\"" + n + "\" is not bound by the source");
-  };
-  for (const Quantity& q : rule.quantities) {
-    if (q.value.kind != Expression::Kind::kCall) throw Error(ErrorCode::kBadInput, "\"" + q.name + "\" is not a call");
-    check_calls(q.value);
-    Names mentioned;
-    collect(q.value, mentioned);
-    require_bound(mentioned);
-    bound.insert(q.name);
-  }
+  return bound;
+}
+
+// Checks the predicates; returns the names that the target and all conditions mention.
+Names mentioned_after_source(const Rule& rule) {
   Names mentioned;
   for (const PatternNode& node : rule.target.nodes)
     for (const Expression& e : node.attributes) collect(e, mentioned);
@@ -272,7 +264,30 @@ void check(const Rule& rule) {
       collect(e, mentioned);
     }
   }
-  require_bound(mentioned);
+  return mentioned;
+}
+
+void require_bound(const Names& mentioned, const Names& bound) {
+  for (const std::string& n : mentioned)
+    if (!bound.count(n)) throw Error(ErrorCode::kBadInput, "\"" + n + "\" is not bound by the source");
+}
+
+void check(const Rule& rule) {
+  if (!is_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
+  check_text(rule.description);
+  for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note, rule.proof.digest})
+    if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text of the proof is not UTF-8");
+  check_sides(rule);
+  Names bound = bound_by_source(rule);
+  for (const Quantity& q : rule.quantities) {
+    if (q.value.kind != Expression::Kind::kCall) throw Error(ErrorCode::kBadInput, "\"" + q.name + "\" is not a call");
+    check_calls(q.value);
+    Names mentioned;
+    collect(q.value, mentioned);
+    require_bound(mentioned, bound);
+    bound.insert(q.name);
+  }
+  require_bound(mentioned_after_source(rule), bound);
   for (const std::string& n : bound)
     if (!is_name(n)) throw Error(ErrorCode::kBadInput, "a variable's name is made of letters, digits and _");
 }

@@ -38,6 +38,28 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+// The length of the number that the text begins with: digits, then a fraction, then an exponent.
+std::size_t number_length(std::string_view text) {
+  std::size_t n = 0;
+  const auto is_digit_at = [&](std::size_t i) { return i < text.size() && is_digit(text[i]); };
+  const auto skip_digits = [&] {
+    while (is_digit_at(n)) ++n;
+  };
+  skip_digits();
+  if (n < text.size() && text[n] == '.' && is_digit_at(n + 1)) {
+    ++n;
+    skip_digits();
+  }
+  if (n < text.size() && (text[n] == 'e' || text[n] == 'E')) {
+    const bool is_signed = n + 1 < text.size() && (text[n + 1] == '-' || text[n + 1] == '+');
+    if (const std::size_t first = n + (is_signed ? 2 : 1); is_digit_at(first)) {
+      n = first;
+      skip_digits();
+    }
+  }
+  return n;
+}
+
 }  // namespace
 
 std::vector<Token> tokenize(std::string_view text, const std::string& name, bool keep_errors) {
@@ -67,24 +89,7 @@ std::vector<Token> tokenize(std::string_view text, const std::string& name, bool
       while (i + n < text.size() && (is_letter(text[i + n]) || is_digit(text[i + n]))) ++n;
       take(Token::Kind::kName, n);
     } else if (is_digit(c)) {
-      std::size_t n = 1;
-      const auto digits = [&] {
-        while (i + n < text.size() && is_digit(text[i + n])) ++n;
-      };
-      digits();
-      if (i + n + 1 < text.size() && text[i + n] == '.' && is_digit(text[i + n + 1])) {
-        ++n;
-        digits();
-      }
-      if (i + n + 1 < text.size() && (text[i + n] == 'e' || text[i + n] == 'E')) {
-        std::size_t m = n + 1;
-        if (text[i + m] == '-' || text[i + m] == '+') ++m;
-        if (i + m < text.size() && is_digit(text[i + m])) {
-          n = m;
-          digits();
-        }
-      }
-      take(Token::Kind::kNumber, n);
+      take(Token::Kind::kNumber, number_length(text.substr(i)));
     } else if (c == '"') {
       const std::size_t end = text.find_first_of("\"\n", i + 1);
       if (end == std::string_view::npos || text[end] == '\n') {
