@@ -5,15 +5,15 @@
 using namespace rewright;
 using namespace rewright::cpu;
 using rewright::testing::check_graph;
-using rewright::testing::GraphBuilder;
 using rewright::testing::node;
 using rewright::testing::random_tensor;
 using rewright::testing::tested_isas;
+using KernelBuilder = rewright::testing::GraphBuilder;
 
 TEST_CASE("what only moves elements, or rounds them, is not taken for a function of each") {
   for (unsigned seed = 0; seed < testing::instances(32); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t n = b.pick(2, 9);
     const ValueId x = b.input({2, n, n, n});
     ValueId y = kNoValue;
@@ -56,7 +56,7 @@ TEST_CASE("what only moves elements, or rounds them, is not taken for a function
 }
 
 TEST_CASE("residuals and biases leave no step of their own") {
-  GraphBuilder b(1);
+  KernelBuilder b(1);
   const ValueId x = b.input({1, 16, 8, 8});
   ValueId y = node(b.graph, "Relu", {node(b.graph, "Add", {x, b.batch_norm(b.convolution(x, 16, 3, 1))})[0]})[0];
   y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
@@ -75,7 +75,7 @@ TEST_CASE("residuals and biases leave no step of their own") {
 TEST_CASE("pools") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::size_t rank = 1 + seed % 3;
     Sizes x{b.pick(1, 2), seed % 2 ? 16 : b.pick(1, 9)};
     for (std::size_t a = 0; a < rank; ++a) x.push_back(b.pick(5, 12));
@@ -102,7 +102,7 @@ TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (unsigned seed = 0; seed < testing::instances(42); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = seed % 2 ? 16 : b.pick(1, 40), height = b.pick(5, 12), width = b.pick(5, 12);
     ValueId x = b.input({1, channels, height, width});
     auto elements = b.inputs[0].mutable_data<float>();
@@ -144,7 +144,7 @@ TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
 TEST_CASE("matrix products") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t m = b.pick(1, 33), n = b.pick(1, 33), k = b.pick(1, 40), batch = b.pick(1, 3);
     const DataType type = seed % 4 == 3 ? DataType::kDouble : DataType::kFloat;
     static const int kForms = 6;
@@ -185,7 +185,7 @@ TEST_CASE("matrix products") {
 TEST_CASE("pieces of a product are read where they are") {
   // Queries, keys and values computed as one product.
   for (unsigned seed = 0; seed < 4; ++seed) {
-    testing::GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t rows = b.pick(5, 40), heads = b.pick(2, 4), size = b.pick(3, 16), width = heads * size;
     const ValueId x = b.input({1, rows, width});
     const ValueId all = node(b.graph, "MatMul", {x, b.constant({width, 3 * width})})[0];
@@ -202,7 +202,7 @@ TEST_CASE("pieces of a product are read where they are") {
   }
   // Functions of slices are one step each, whatever else reads them.
   for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
-    testing::GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t n = b.pick(1, 9), l = b.pick(1, 20), m = b.pick(1, 20);
     const ValueId product = node(b.graph, "MatMul", {b.input({n, 7}), b.constant({7, l + m})})[0];
     const auto parts = node(b.graph, "Split", {product}, {{"axis", Index(1)}, {"sizes", to_indices(Sizes{l, m})}});
@@ -220,7 +220,7 @@ TEST_CASE("pieces of a product are read where they are") {
 TEST_CASE("general matrix products") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t m = b.pick(1, 20), n = b.pick(1, 20), k = b.pick(1, 20);
     const bool ta = b.pick(0, 1), tb = b.pick(0, 1);
     const Sizes a{ta ? k : m, ta ? m : k}, w{tb ? n : k, tb ? k : n};
@@ -248,7 +248,7 @@ TEST_CASE("general matrix products") {
 TEST_CASE("small networks") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     ValueId x = b.input({1, 3, 20, 18});
     for (int layer = 0; layer < 5; ++layer) {
       const std::int64_t channels = b.pick(0, 1) ? 16 * b.pick(1, 2) : b.pick(3, 20);

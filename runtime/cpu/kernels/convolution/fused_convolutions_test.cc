@@ -5,9 +5,9 @@
 using namespace rewright;
 using namespace rewright::cpu;
 using rewright::testing::check_graph;
-using rewright::testing::GraphBuilder;
 using rewright::testing::node;
 using rewright::testing::tested_isas;
+using KernelBuilder = rewright::testing::GraphBuilder;
 
 // Rows that threads cannot share evenly, and more weights than pixels: the library's kernels are not divided so.
 TEST_CASE("convolutions that threads share by outputs") {
@@ -17,7 +17,7 @@ TEST_CASE("convolutions that threads share by outputs") {
   for (const Shape& s : {Shape{96, 96, {3, 3}, 2, 35}, Shape{32, 192, {1, 7}, 1, 17}, Shape{96, 192, {1, 1}, 1, 30},
                          Shape{1100, 490, {1, 1}, 2, 7}, Shape{64, 960, {3, 3}, 1, 4}}) {
     CAPTURE(s.channels, s.outputs);
-    GraphBuilder b(static_cast<unsigned>(s.channels));
+    KernelBuilder b(static_cast<unsigned>(s.channels));
     const ValueId x = b.input({1, s.channels, s.pixels, s.pixels});
     const ValueId w = b.constant({s.outputs, s.channels, s.kernel[0], s.kernel[1]});
     const Indices strides{s.stride, s.stride}, pads{s.kernel[0] / 2, s.kernel[1] / 2};
@@ -31,7 +31,7 @@ TEST_CASE("convolutions that threads share by outputs") {
 TEST_CASE("convolutions of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::size_t rank = 1 + seed % 3;
     const std::int64_t group = b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
     const std::int64_t in = group * b.pick(1, 9), out = group * b.pick(1, 9);
@@ -58,7 +58,7 @@ TEST_CASE("convolutions of random shapes") {
 TEST_CASE("depthwise convolutions") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t c = b.pick(1, 40);
     b.check(b.convolution(b.input({1, c, b.pick(3, 15), b.pick(3, 15)}), c, 3, 1, b.pick(1, 2), c));
   }
@@ -68,7 +68,7 @@ TEST_CASE("depthwise convolutions") {
 TEST_CASE("separable convolutions in networks") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 40);
     const ValueId h = b.convolution(b.input({b.pick(1, 2), 3, b.pick(7, 18), b.pick(7, 18)}), channels, 1, 0);
     const auto separable = [&](ValueId x, std::int64_t kernel) {
@@ -88,7 +88,7 @@ TEST_CASE("separable convolutions in networks") {
 }
 
 TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
-  GraphBuilder b(3);
+  KernelBuilder b(3);
   const ValueId h = b.convolution(b.input({1, 3, 14, 14}), 20, 1, 0), positive = node(b.graph, "Relu", {h})[0];
   std::vector<ValueId> both;
   for (const std::int64_t kernel : {3, 5})
@@ -103,7 +103,7 @@ TEST_CASE("convolutions write where they are concatenated") {
   std::size_t in_place = 0;
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = 4 * b.pick(4, 12);
     const ValueId h = b.convolution(b.input({b.pick(1, 2), 9, b.pick(6, 17), b.pick(6, 17)}), channels, 1, 0);
     std::vector<ValueId> parts;
@@ -143,7 +143,7 @@ TEST_CASE("convolutions write where they are concatenated") {
 }
 
 TEST_CASE("a concatenation of what is written in place is no step") {
-  GraphBuilder b(1);
+  KernelBuilder b(1);
   const ValueId x = b.convolution(b.input({1, 3, 16, 16}), 32, 1, 0);
   const ValueId separable = b.convolution(b.convolution(x, 32, 3, 1, 1, 32), 24, 1, 0);
   const ValueId added = node(b.graph, "Add", {separable, b.convolution(x, 24, 1, 0)})[0];
@@ -157,7 +157,7 @@ TEST_CASE("a concatenation of what is written in place is no step") {
 TEST_CASE("1x1 convolutions of one value that are added are one step") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 30), outputs = seed % 2 ? channels : b.pick(1, 30);
     const ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0);
     ValueId y = kNoValue;
@@ -179,7 +179,7 @@ TEST_CASE("1x1 convolutions of one value that are added are one step") {
 TEST_CASE("depthwise convolutions of one value that are added are one step") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 30), stride = b.pick(1, 2);
     ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0), y = x;
     if (seed % 2) b.graph.add_output("x", x);
@@ -199,7 +199,7 @@ TEST_CASE("depthwise convolutions of one value that are added are one step") {
 
 TEST_CASE("convolutions along one of two axes") {
   for (const std::int64_t channels : {16, 5}) {
-    GraphBuilder b(1);
+    KernelBuilder b(1);
     const ValueId x = b.input({1, channels, 30, 1});
     const ValueId y = node(b.graph, "Conv", {x, b.constant({channels, channels, 5, 1}), b.constant({channels})})[0];
     b.check(node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(b.input({1, 3, 26, 1}), channels, 1, 0)})[0]})[0]);
@@ -209,7 +209,7 @@ TEST_CASE("convolutions along one of two axes") {
 TEST_CASE("transposed convolutions") {
   for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t group = b.pick(0, 2) == 0 ? 2 : 1;
     const std::int64_t in = group * b.pick(1, 6), out = b.pick(1, 6);
     const ValueId x = b.input({b.pick(1, 2), in, b.pick(2, 7), b.pick(2, 7)});
@@ -232,7 +232,7 @@ TEST_CASE("transposed convolutions of nothing, and to nothing") {
   for (const Sizes& x : {Sizes{0, 4, 5, 5}, Sizes{1, 4, 0, 5}, Sizes{1, 4, 5, 0}, Sizes{1, 0, 5, 5}})
     for (const std::int64_t outputs : {3, 0}) {
       CAPTURE(x, outputs);
-      GraphBuilder b(1);
+      KernelBuilder b(1);
       b.check(node(b.graph, "ConvTranspose", {b.input(x), b.constant({x[1], outputs, 3, 3})})[0]);
     }
 }
@@ -241,7 +241,7 @@ TEST_CASE("transposed convolutions of nothing, and to nothing") {
 TEST_CASE("transposed convolutions in groups whose channels fill no vector") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t group = b.pick(2, 4), in = group * b.pick(33, 80), out = b.pick(17, 60);
     const ValueId x = b.input({1, in, b.pick(1, 4), b.pick(20, 49)});
     const ValueId y =
@@ -259,7 +259,7 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   for (int kind = 0; kind < 11; ++kind) {
     for (const std::int64_t channels : {16, 13}) {
       CAPTURE(kind, channels);
-      GraphBuilder b(static_cast<unsigned>(kind));
+      KernelBuilder b(static_cast<unsigned>(kind));
       const ValueId x = b.input({1, 16, 9, 7});
       ValueId y = b.convolution(x, channels, 3, 1);
       switch (kind) {
@@ -318,7 +318,7 @@ TEST_CASE("transposed convolutions of many channels with what follows them") {
     for (const Isa isa : tested_isas())
       for (const int variant : {0, 1, 2}) {
         CAPTURE(s.channels, s.outputs, cpu::name(isa), variant);
-        GraphBuilder b(static_cast<unsigned>(s.channels + variant));
+        KernelBuilder b(static_cast<unsigned>(s.channels + variant));
         std::vector<ValueId> inputs{b.input({1, s.channels, 8, 6}),
                                     b.constant({s.channels, s.outputs, s.kernel[0], s.kernel[1]}, -0.05, 0.05)};
         if (variant == 2) inputs[1] = b.input({s.channels, s.outputs, s.kernel[0], s.kernel[1]});
