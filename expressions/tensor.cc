@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 
+#include "base/process_memory.h"
 #include "expressions/small_float.h"
 
 #define XXH_INLINE_ALL
@@ -188,6 +189,7 @@ Tensor::Tensor(DataType type, Sizes sizes) : type_(type), sizes_(std::move(sizes
   std::size_t bytes;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count_), byte_size(type), &bytes) || bytes > (std::size_t{1} << 46))
     throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count_) + " elements");
+  require_memory(bytes);
   // Large tensors go into huge pages where the system has them: page faults of small pages cost more than copying the contents.
   // Others are aligned by hand: glibc before 2.38 does not reuse the gap that aligned_alloc leaves in front of a block.
   constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/process_memory.h"
 #include "runtime/cpu/base/libraries.h"
 #include "runtime/endable_run.h"
 
@@ -19,6 +20,11 @@ PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas)
     : plan_(std::move(plan)),
       arenas_(arenas ? std::move(arenas) : std::make_shared<ArenaPool>()),
       seconds_(plan_.steps.size()) {
+  // Intermediate values and results together, which run() allocates one by one and no one has used yet.
+  std::size_t bytes = plan_.arena_bytes;
+  for (const TensorType& type : plan_.output_types)
+    bytes += static_cast<std::size_t>(element_count(values(type.shape))) * byte_size(type.type);
+  require_memory(bytes);
   give_back(take());
   runs_ = 0;
 }
