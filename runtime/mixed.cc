@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "graph/sizes.h"
 #include "runtime/checked_kernels.h"
 #include "runtime/parts.h"
+#include "runtime/recently_used.h"
 
 namespace rewright::runtime {
 
@@ -85,9 +85,9 @@ class CompiledPart {
   }
 
   void add_to(Findings& findings) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [key, prepared] : prepared_)
-      if (prepared->session) findings.add(*prepared->session);
+    prepared_.for_each([&](const Prepared& prepared) {
+      if (prepared.session) findings.add(*prepared.session);
+    });
   }
 
  private:
@@ -109,23 +109,21 @@ class CompiledPart {
       const auto known = bound.find(symbol);
       key.push_back(known == bound.end() ? kUnknown : known->second);
     }
-    const std::lock_guard lock(mutex_);
-    if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
-    if (prepared_.size() >= kRememberedSizes) prepared_.clear();
-    auto prepared = std::make_shared<Prepared>();
-    Graph graph = with_types(part_, types, substitution(bound));
-    if (is_definite(graph) && elements_of(graph) >= kLeastElements)
-      prepared->session = backend_.prepare(graph, options_);
-    else
-      prepared->graph = std::move(graph);
-    return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+    return prepared_.get(key, [&] {
+      auto prepared = std::make_shared<Prepared>();
+      Graph graph = with_types(part_, types, substitution(bound));
+      if (is_definite(graph) && elements_of(graph) >= kLeastElements)
+        prepared->session = backend_.prepare(graph, options_);
+      else
+        prepared->graph = std::move(graph);
+      return prepared;
+    });
   }
 
   Part part_;
   const Backend& backend_;
   SessionOptions options_;
-  mutable std::mutex mutex_;
-  std::map<Key, std::shared_ptr<Prepared>> prepared_;
+  RecentlyUsed<Key, Prepared> prepared_{kRememberedSizes};
 };
 
 // The session of a graph inside of an opaque node.
@@ -360,7 +358,8 @@ class OpenSession final : public Session {
   }
 
   std::vector<Datum> execute(std::span<const Datum> inputs) override {
-    if (const std::shared_ptr<Session> special = find(inputs)) return special->execute(inputs);
+    if (const std::shared_ptr<Session> special = has_special_ ? special_.find(sizes_of(inputs)) : nullptr)
+      return special->execute(inputs);
     if (is_open_and_empty(graph_, tensors_or_none(inputs)))
       if (std::optional<std::vector<Datum>> results = execute_read_again(inputs)) return *std::move(results);
     try {
@@ -389,13 +388,6 @@ class OpenSession final : public Session {
     return sizes;
   }
 
-  std::shared_ptr<Session> find(std::span<const Datum> inputs) const {
-    if (!has_special_) return nullptr;
-    const std::lock_guard lock(mutex_);
-    const auto at = special_.find(sizes_of(inputs));
-    return at == special_.end() ? nullptr : at->second;
-  }
-
   // If the model, imported again for these sizes, executes the inputs, caches its session; nullopt if that fails too: the first
   // error is reported.
   std::optional<std::vector<Datum>> execute_read_again(std::span<const Datum> inputs) {
@@ -404,9 +396,7 @@ class OpenSession final : public Session {
       bound_sizes(graph_, tensors);
       auto session = std::make_shared<MixedSession>(read_again(graph_, tensors), backend_, options_);
       std::vector<Datum> results = session->execute(inputs);
-      const std::lock_guard lock(mutex_);
-      if (special_.size() >= kRememberedSizes) special_.clear();
-      special_.emplace(sizes_of(inputs), std::move(session));
+      special_.put(sizes_of(inputs), std::move(session));
       has_special_ = true;
       return results;
     } catch (const Error& error) {
@@ -419,8 +409,7 @@ class OpenSession final : public Session {
   const Backend& backend_;
   SessionOptions options_;
   MixedSession general_;
-  mutable std::mutex mutex_;
-  std::map<std::vector<Sizes>, std::shared_ptr<Session>> special_;
+  RecentlyUsed<std::vector<Sizes>, Session> special_{kRememberedSizes};
   std::atomic<bool> has_special_ = false;
 };
 
