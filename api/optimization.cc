@@ -46,8 +46,10 @@ const std::vector<OptimizationOption>& options_of_requests() {
           "how kernels of convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (by earlier "
           "measurements on this machine) or measured (by those and new ones)"),
       option<Request>("objective", choice(objective_choices()), MEMBER(optimize.objective),
-                      "the quantity to minimize: latency, memory (its peak), energy-proxy (bytes moved)"),
-      list<Request>("shape", "NAME=SIZES", MEMBER(shapes), "a size to optimize for, NAME=1x3x224x224",
+                      "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)"),
+      list<Request>("shape", "NAME=SIZES", MEMBER(shapes),
+                    "sizes to optimize for, NAME=1x3x224x224; several with weights, NAME=1x3x224x224*3,1x3x640x640; a range, "
+                    "NAME=1x8..512",
                     [](Text v) { parse_shapes({v}); }),
       flag<Request>("fix-inputs", MEMBER(fix_inputs),
                     "inputs with a default value (weights that are listed among the inputs) become constants"),
@@ -129,6 +131,17 @@ nlohmann::json facts_of(const std::vector<Fault>& faults) {
   return list;
 }
 
+nlohmann::json facts_of(const std::vector<SizesReport>& sets) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SizesReport& set : sets)
+    list.push_back({{"sizes", set.at.sizes},
+                    {"weight", set.at.weight},
+                    {"predicted_ms", {{"before", set.predicted_before * 1e3}, {"after", set.predicted_after * 1e3}}},
+                    {"measured_ms", {{"before", set.measured_before * 1e3}, {"after", set.measured_after * 1e3}}},
+                    {"speedup", set.speedup}});
+  return list;
+}
+
 nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const std::string& output) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
   for (const AppliedRule& rule : r.rules_applied) rules.push_back({{"rule", rule.rule}, {"where", rule.where}});
@@ -192,23 +205,27 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   std::vector<Rule> rules = read_proved_rules(request.rules, request.unproved);
   rules.insert(rules.end(), request.more_rules.begin(), request.more_rules.end());
   if (!request.more_rules.empty()) rules = RuleSet(std::move(rules)).rules();  // names are unique
-  const NamedSizes given = given_sizes(graph, parse_shapes(request.shapes));
+  const std::vector<WeightedSizes> given = given_sizes(graph, parse_shapes(request.shapes));
   options.cancel = std::move(cancel);
   options.search.threads = threads;
   const std::string name = request.device.empty() ? default_device() : request.device;
   std::unique_ptr<Device> device = make_device(name, threads, options.math, request.kernels);
   if (name == "cpu" && !request.program.empty())
     device = make_fresh_device({request.program, name, threads, options.math, request.kernels}, std::move(device));
-  const std::vector<NamedSizes> choices = fitting_sizes(graph, given);
+  std::vector<std::vector<NamedSizes>> choices;  // for each set of given sizes
+  for (const WeightedSizes& at : given) choices.push_back(fitting_sizes(graph, at.sizes));
+  const bool has_choice = std::any_of(choices.begin(), choices.end(), [](const auto& sets) { return sets.size() > 1; });
   TimingOptions trial;
   trial.seed = options.seed, trial.cancel = options.cancel;
   device->end_at(budget.within(budget.left() / 4));
   const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
-  // With a profile, sizes are tried on the device that checks the result: the CPU.
-  const std::unique_ptr<Device> tried = is_run && choices.size() > 1 && !device->measures()
+  // By a profile, sizes are tried where the result is checked: on the CPU.
+  const std::unique_ptr<Device> tried = is_run && has_choice && !device->measures()
                                             ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)
                                             : nullptr;
-  options.sizes = is_run ? executable_sizes(graph, choices, tried ? *tried : *device, trial) : choices.front();
+  options.sizes = given;
+  for (std::size_t k = 0; k < given.size(); ++k)
+    options.sizes[k].sizes = is_run ? executable_sizes(graph, choices[k], tried ? *tried : *device, trial) : choices[k].front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
   // The CPU checks models that the device cannot execute.
   const std::unique_ptr<Device> second =
@@ -230,8 +247,9 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   Optimization done{optimize(graph, rules, *device, *evaluator, &database, options), {}, {}};
   write_faults(done.result.report.check.differs, request.differs);
   nlohmann::json facts = facts_of(done.result.report, input, output);
-  facts["sizes"] = options.sizes;                    // at which it was measured and checked
-  facts["chosen_sizes"] = open_sizes(graph, given);  // those that neither the model nor the caller gives
+  facts["sizes"] = options.sizes.front().sizes;                    // at which it was measured and checked, ...
+  facts["sets_of_sizes"] = facts_of(done.result.report.at);        // ... all of them
+  facts["chosen_sizes"] = open_sizes(graph, given.front().sizes);  // those that neither the model nor the caller says
   facts["kept_inputs"] = kept_inputs;
   done.kept_inputs = std::move(kept_inputs);
   done.facts = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

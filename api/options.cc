@@ -2,10 +2,10 @@
 
 #include <array>
 #include <charconv>
+#include <map>
 #include <string_view>
 
-#include "api/given_sizes.h"
-#include "optimizer/inputs/sizes.h"
+#include "base/error.h"
 
 namespace rewright::api {
 
@@ -51,64 +51,6 @@ std::string bytes_text(std::size_t bytes) {
   std::size_t unit = 0;
   while (unit < units.size() && bytes > 0 && bytes % 1024 == 0) bytes /= 1024, ++unit;
   return std::to_string(bytes) + std::string(unit > 0 ? units.substr(unit - 1, 1) : "");
-}
-
-std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes) {
-  std::map<std::string, Sizes> result;
-  for (const std::string& text : shapes) {
-    const std::size_t equals = text.rfind('=');
-    const auto wrong = [&] {
-      return Error(ErrorCode::kUsage, "--shape " + text + " is not understood", {}, "write it like --shape input=1x3x224x224");
-    };
-    if (equals == std::string::npos || equals == 0) throw wrong();
-    Sizes sizes;
-    for (std::size_t at = equals + 1; at < text.size();) {
-      std::size_t used = 0;
-      try {
-        sizes.push_back(std::stoll(text.substr(at), &used));
-      } catch (const std::exception&) {
-        throw wrong();
-      }
-      at += used;
-      if (sizes.back() < 0 || (at < text.size() && text[at] != 'x') || at + 1 == text.size()) throw wrong();
-      ++at;
-    }
-    if (!result.emplace(text.substr(0, equals), std::move(sizes)).second)
-      throw Error(ErrorCode::kUsage, "--shape gives input \"" + text.substr(0, equals) + "\" twice");
-  }
-  return result;
-}
-
-std::map<std::string, std::int64_t> given_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
-  std::map<std::string, std::int64_t> result;
-  for (const auto& [name, sizes] : shapes) {
-    const Value* input = nullptr;
-    std::string names;
-    for (const ValueId id : graph.inputs()) {
-      if (graph.value(id).name == name) input = &graph.value(id);
-      names += (names.empty() ? "" : ", ") + graph.value(id).name;
-    }
-    if (!input) throw Error(ErrorCode::kBadInput, "the model has no input \"" + name + "\"", "--shape", "it has " + names);
-    const Indices& shape = input->type.shape;
-    const auto contradiction = [&, &name = name] {
-      return Error(ErrorCode::kBadInput, "the sizes given with --shape contradict the model's " + to_string(input->type),
-                   "input \"" + name + "\"");
-    };
-    if (shape.size() != sizes.size()) throw contradiction();
-    for (std::size_t a = 0; a < sizes.size(); ++a) {
-      const Atom* symbol = shape[a].as_atom();
-      if (symbol && symbol->kind == Atom::Kind::kSymbol) {
-        if (result.emplace(symbol->name, sizes[a]).first->second != sizes[a]) throw contradiction();
-      } else if (shape[a].constant() && *shape[a].constant() != sizes[a]) {
-        throw contradiction();
-      }
-    }
-  }
-  return result;
-}
-
-std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
-  return fitting_sizes(graph, given_sizes(graph, shapes)).front();
 }
 
 }  // namespace rewright::api

@@ -239,6 +239,42 @@ TEST_CASE("what is wrong is a status and a text, and leaves nothing behind") {
   CHECK(other.empty());
 }
 
+TEST_CASE("sizes that cannot be run are a status and a text, and the session goes on") {
+  const Index n = Index::symbol("n"), m = Index::symbol("m");
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {n, Index(1)}}),
+                y = graph.add_input("y", {DataType::kFloat, {Index(1), m}});
+  const ValueId sum = add(graph, "Add", {x, y})[0];
+  graph.add_output("z", add(graph, "Add", {sum, graph.add_input("v", {DataType::kFloat, {n, Index(1)}})})[0]);
+  Models given;
+  parse(export_onnx_bytes(graph), given);
+  rewright_session* session = nullptr;
+  REQUIRE(rewright_session_create(given.model, "cpu", 1, &session) == REWRIGHT_OK);
+  constexpr std::int64_t kMost = std::int64_t{1} << 23;
+  const std::vector<float> zeros(kMost);
+  const auto status = [&](std::int64_t rows, std::int64_t columns, std::int64_t others) {
+    const std::int64_t of_x[] = {rows, 1}, of_y[] = {1, columns}, of_v[] = {others, 1};
+    const auto tensor = [&](const std::int64_t(&sizes)[2]) {
+      const std::int64_t count = std::min(sizes[0] * sizes[1], kMost);
+      return rewright_tensor{1, 2, sizes, const_cast<float*>(zeros.data()),
+                             static_cast<std::size_t>(std::max<std::int64_t>(count, 0)) * 4};
+    };
+    const rewright_tensor inputs[] = {tensor(of_x), tensor(of_y), tensor(of_v)};
+    rewright_tensor output{};
+    const rewright_status result = rewright_session_run(session, inputs, 3, &output, 1);
+    if (result == REWRIGHT_OK) rewright_tensor_free(&output);
+    if (result != REWRIGHT_OK) CHECK(std::string(rewright_error_text()).find('\n') == std::string::npos);
+    return result;
+  };
+  CHECK(status(2, 3, 2) == REWRIGHT_OK);
+  CHECK(status(2, 3, 4) == REWRIGHT_BAD_INPUT);
+  CHECK(status(-2, 3, 2) == REWRIGHT_BAD_INPUT);
+  CHECK(status(kMost, kMost, kMost) == REWRIGHT_MISSING);  // 256 TiB
+  CHECK(status(0, 3, 0) == REWRIGHT_OK);
+  CHECK(status(2, 3, 2) == REWRIGHT_OK);
+  rewright_session_free(session);
+}
+
 TEST_CASE("an optimization that is told to end gives a whole model") {
   Models given;
   parse(export_onnx_bytes(testing::adapters(12, 32, 4)), given);

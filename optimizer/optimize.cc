@@ -89,10 +89,9 @@ class Optimizer {
         budget_(options.started.value_or(options.now ? options.now() : Budget::Clock::now()), options.budget_seconds,
                 options.now),
         devices_end_(device, options.second_device, budget_),
-        given_(measurable(graph)),
-        measuring_(given_, device, {options.timing, options.seed, options.check_runs, options.cancel}, budget_),
-        costs_(options.measure ? &device : nullptr, database,
-               {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}),
+        database_(database),
+        measuring_(given_at_sizes(), device, {options.timing, options.seed, options.check_runs, options.cancel}, budget_),
+        costs_(options.measure ? &device : nullptr, database, costs_at(options.sizes)),
         written_check_(
             graph, device,
             {options.seed, options.check_runs, options.second_device, options.reference_check, options.written, options.cancel},
@@ -101,6 +100,7 @@ class Optimizer {
   OptimizeResult run() {
     report_.device = device_.name();
     report_.objective = name(options_.objective);
+    for (const WeightedSizes& at : options_.sizes) report_.at.push_back({.at = at});
     report_.nodes_before = original_.nodes().size();
     for (const auto& node : original_.nodes())
       if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
@@ -144,7 +144,7 @@ class Optimizer {
         unexecutable_ = measuring_.reason();
         if (has_symbols(original_))
           unexecutable_ +=
-              " (sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape)";
+              " (sizes that the model leaves open were taken as " + names_of_sizes() + ": give others with --shape)";
         written_check_.leave_out_device(unexecutable_);
       }
       const bool latency = options_.objective == Objective::kLatency;
@@ -349,8 +349,57 @@ class Optimizer {
     return candidates;
   }
 
-  // The graph with known input sizes, for measuring. Other sizes are computed by its nodes.
-  Graph measurable(const Graph& graph) const { return has_symbols(graph) ? with_named_sizes(graph, options_.sizes) : graph; }
+  // The graph as it is measured, at each set of sizes: those of inputs known. Others are what its nodes compute.
+  std::vector<Graph> measurable(const Graph& graph) const {
+    std::vector<Graph> result;
+    const bool is_open = has_symbols(graph);
+    for (const WeightedSizes& at : options_.sizes) result.push_back(is_open ? with_named_sizes(graph, at.sizes) : graph);
+    return result;
+  }
+
+  std::vector<SizedGraph> given_at_sizes() const {
+    std::vector<SizedGraph> result;
+    for (Graph& graph : measurable(original_)) result.push_back({std::move(graph), options_.sizes[result.size()].weight});
+    return result;
+  }
+
+  CostOptions costs_at(std::span<const WeightedSizes> sizes) const {
+    return {sizes_or_one(sizes), options_.measure, options_.for_training, options_.objective, options_.cancel};
+  }
+
+  std::string names_of_sizes() const {
+    std::string text;
+    for (const WeightedSizes& at : options_.sizes) text += (text.empty() ? "" : "; ") + to_string(at.sizes);
+    return text;
+  }
+
+  // What is predicted at each set of sizes.
+  void predict_at_sizes(const Graph& after) {
+    for (SizesReport& at : report_.at) {
+      if (report_.at.size() == 1) {
+        at.predicted_before = report_.predicted_before, at.predicted_after = report_.predicted_after;
+        continue;
+      }
+      CostModel costs(options_.measure ? &device_ : nullptr, database_, costs_at({&at.at, 1}));
+      costs.set_deadline(budget_.now());  // what was timed for all sizes is known
+      const MatchedGraph before(original_, options_.for_training), found(after, options_.for_training);
+      costs.learn(before);
+      const MatchedGraph* const both[] = {&before, &found};
+      costs.prepare(both);
+      at.predicted_before = costs.quantities(before).seconds;
+      at.predicted_after = costs.quantities(found).seconds;
+    }
+  }
+
+  void note_times(const Measuring::Result& result) {
+    const bool changed = result.best || options_.objective != Objective::kLatency;
+    for (std::size_t k = 0; k < std::min(result.at.size(), report_.at.size()); ++k) {
+      const Measuring::Times& times = result.at[k];
+      report_.at[k].measured_before = times.before;
+      report_.at[k].measured_after = changed ? times.after : times.before;
+      report_.at[k].speedup = changed ? times.speedup : 1;
+    }
+  }
 
   // Measures the candidates and the original alternately; nullopt if none is faster.
   std::optional<std::size_t> choose(std::vector<Candidate>& candidates) {
@@ -377,13 +426,14 @@ class Optimizer {
     const double reserve = measuring_.check_seconds();
     Measuring::Result result;
     if (by_time) {
-      std::vector<Graph> graphs;
+      std::vector<Measuring::AtSizes> graphs;
       for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
       result = measuring_.choose(graphs, reserve);
     } else {
       result = measuring_.compare(measurable(candidates[0].graph), reserve);
     }
     devices_end_.end_at(budget_.end());
+    note_times(result);
     report_.measured_before = report_.measured_after = result.before;
     if (!by_time) {
       if (result.measured == 0 && !result.no_time && !budget_.over()) {
@@ -396,9 +446,11 @@ class Optimizer {
       return 0;
     }
     if (!result.best) {
-      report_.outcome = result.no_time
-                            ? "the given graph: there was no time to measure a rewritten one (" + measuring_.advice() + ")"
-                            : "no rewritten graph was significantly faster";
+      report_.outcome =
+          result.no_time ? "the given graph: there was no time to measure a rewritten one (" + measuring_.advice() + ")"
+          : result.slower_at
+              ? "no rewritten graph was kept: the fastest was slower at " + to_string(options_.sizes[*result.slower_at].sizes)
+              : "no rewritten graph was significantly faster";
       return std::nullopt;
     }
     report_.measured_after = result.after;
@@ -471,7 +523,9 @@ class Optimizer {
       report_.quantities_after = report_.quantities_before;
       report_.measured_after = report_.measured_before;
       report_.speedup = 1;
+      for (SizesReport& at : report_.at) at.measured_after = at.measured_before, at.speedup = 1;
     }
+    predict_at_sizes(result.graph);
     std::string left_out;
     for (const Fault& fault : report_.check.differs) left_out += (left_out.empty() ? "" : ", ") + to_string(fault);
     if (!left_out.empty()) report_.outcome += "; left out, since it changed the results: " + left_out;
@@ -496,7 +550,7 @@ class Optimizer {
   const OptimizeOptions& options_;
   const Budget budget_;
   const DevicesEnd devices_end_;
-  const Graph given_;  // with the sizes it is measured at
+  CostDatabase* const database_;
   Measuring measuring_;
   CostModel costs_;
   OptimizeReport report_;

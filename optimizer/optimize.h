@@ -19,6 +19,7 @@
 #include "optimizer/devices/device.h"
 #include "optimizer/folding/fold.h"
 #include "optimizer/inputs/inputs.h"
+#include "optimizer/inputs/sizes.h"
 #include "optimizer/limits/budget.h"
 #include "optimizer/search/search.h"
 
@@ -41,12 +42,14 @@ struct OptimizeOptions {
   std::optional<Budget::Clock::time_point> started;  // when the seconds began; none: with the call of optimize()
   Budget::Now now;                                   // the clock for planning phases; empty: the real one
   std::size_t memory = std::size_t{8} << 30;         // bytes of the process
-  SearchOptions search;                              // its other limits; the options here, `cancel` and `progress` override it
-  std::map<std::string, std::int64_t> sizes;         // of the model's symbolic sizes; missing ones are 1
-  int check_runs = 1;                                // 0: results are not compared
-  Device* second_device = nullptr;  // executes graphs for the check that the device cannot; then the interpreter does
-  ReferenceCheck reference_check;   // checks executed results; empty: only the two sides are compared
-  // The graph as it is read back from its file, for the comparison. Empty: the graph itself.
+  SearchOptions search;  // its other limits; what is said above and `cancel` and `progress` go before
+  // Of the model's symbolic sizes; 1 where none is given. Where there are several sets, a graph is kept if it is faster in the
+  // weighted mean over them, at none of them slower than kLeastAtAnySizes, and right at all of them.
+  std::vector<WeightedSizes> sizes = {WeightedSizes()};
+  int check_runs = 1;               // 0: the results are not compared
+  Device* second_device = nullptr;  // executes for the check what the device cannot; then the interpreter does
+  ReferenceCheck reference_check;   // of what the check executed; none: both sides are compared alone
+  // A graph as it comes back from the file that it will be written to: that is what is compared. None: the graph itself.
   std::function<Graph(const Graph&)> written;
   std::uint64_t seed = 0;
   FoldOptions fold;
@@ -66,6 +69,14 @@ struct OpaqueNode {
   std::string node, reason;
 };
 
+// What is known about one of the sets of sizes.
+struct SizesReport {
+  WeightedSizes at;
+  double predicted_before = 0, predicted_after = 0;  // seconds
+  double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
+  double speedup = 1;                                // measured: the lesser of two
+};
+
 struct OptimizeReport {
   std::string device;
   std::string strategy;     // "backtrack", "saturate", "auto"
@@ -78,9 +89,10 @@ struct OptimizeReport {
   std::vector<FrontPoint> front;                     // of latency and peak memory, predicted, before constants are folded
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
-  double speedup = 1;                                // measured: the smaller of two measurements in processes of their own
-  bool changed = false;                              // false: no gain was found; the graph is the tidied original
-  std::string outcome;                               // one line: why this graph was returned
+  double speedup = 1;                                // measured: the lesser of two measurements in processes of their own
+  std::vector<SizesReport> at;                       // each set of sizes; what is said above are weighted means over them
+  bool changed = false;                              // false: no gain was found, it is the input's graph, tidied
+  std::string outcome;                               // one line: why this graph came back
   std::size_t nodes_before = 0, nodes_after = 0;
   std::vector<OpaqueNode> opaque;
   CheckReport check;

@@ -82,6 +82,43 @@ class OpenSizes(ProgramTest):
         said = self.run_program("optimize", self.path("open.onnx"), "-o", self.path("out.onnx"), "--estimate", "--shape", "z=2x1x30").stdout
         self.assertIn("features 9, which the model leaves open", said)
 
+    def test_several_sizes_are_optimized_for_at_once(self):
+        self.write_text("open.onnx", IDIOMS)
+        for device in self.devices():
+            page = self.path("page.html")
+            facts = self.optimize_open("--device", device, "--shape", "x=1x4x12*3,5x64x12", "--report", page)
+            sets = facts["sets_of_sizes"]
+            self.assertEqual([(at["sizes"], at["weight"]) for at in sets], [({"b": 1, "n": 4}, 3), ({"b": 5, "n": 64}, 1)])
+            self.assertEqual((facts["sizes"], facts["chosen_sizes"]), (sets[0]["sizes"], []))
+            for kind in ("predicted_ms", "measured_ms"):  # the latter is 0 where there was no time for it
+                for when in ("before", "after"):
+                    mean = (3 * sets[0][kind][when] + sets[1][kind][when]) / 4
+                    # Medians of sums are near the sums of medians.
+                    self.assertAlmostEqual(facts[kind][when], mean, delta=(0.01 if kind == "predicted_ms" else 0.3) * mean)
+            if facts["changed"]:
+                self.assertEqual(facts["check"]["runs"], 2)
+            with open(page, encoding="utf-8") as file:
+                self.assertIn('"sets_of_sizes":[{', file.read())
+            self.assert_same_at({"x": (b, n, 12)} for b, n in ((1, 4), (5, 64), (2, 8)))
+        said = self.run_program("optimize", self.path("open.onnx"), "-o", self.path("out.onnx"), "--estimate", "--shape", "x=1x2..32x12").stdout
+        for n in (2, 8, 32):
+            self.assertIn(f"at b 1, n {n} (weight 0.333): predicted", said)
+
+    def test_several_sizes_are_compared_and_timed(self):
+        self.write_text("open.onnx", IDIOMS)
+        self.write_text("other.onnx", IDIOMS.replace("doubled = Mul(again, w)", "doubled = Add(again, again)"))
+        models = self.path("open.onnx"), self.path("other.onnx")
+        self.assertEqual(self.report("compare", *models, "--shape", "x=1x4x12,3x2x12,2x1x12")["runs"], 9)
+        facts = self.report("bench", *models, "--shape", "x=1x4x12,3x2x12*2", "--seconds", "0.1s")
+        self.assertEqual([(at["sizes"], at["weight"], len(at["models"])) for at in facts["sets_of_sizes"]],
+                         [({"b": 1, "n": 4}, 1, 2), ({"b": 3, "n": 2}, 2, 2)])  # fmt: skip
+        self.error("show", self.path("open.onnx"), "--shape", "x=1x4x12,3x2x12", status=2)
+
+    def test_sets_of_sizes_that_make_no_sense_are_refused_in_a_line(self):
+        self.write_text("open.onnx", IDIOMS)
+        for shape, status in (("x=1x4x12*0", 2), ("x=1x4x12,", 2), ("x=1x9..4x12", 2), ("x=1x4x12,1x4x13", 3), ("x=1x4x12,4x12", 3), ("y=1x4x12", 3)):
+            self.error("optimize", self.path("open.onnx"), "-o", self.path("out.onnx"), "--shape", shape, status=status)
+
 
 if __name__ == "__main__":
     main()

@@ -84,6 +84,12 @@ class Optimization(unittest.TestCase):
         rewright.optimize(model, shape={"x": (2, 3), "x2": [3, 4]}, rules=["handwritten"], fold_limit=1 << 20, **QUICK)
         with self.assertRaisesRegex(rewright.Error, "contradict"):
             rewright.optimize(model, shape={"x": (2, 3), "x2": [5, 4]}, **QUICK)
+        for rows in ([(2, 3), (4, 3)], {(2, 3): 3, (4, 3): 1}, "2x3,4x3"):
+            sets = rewright.optimize(model, shape={"x": rows, "x2": "3x4,3x8"}, **QUICK).report()["sets_of_sizes"]
+            self.assertEqual([at["sizes"] for at in sets], [{"N": 2, "K": 3, "M": 4}, {"N": 4, "K": 3, "M": 8}])
+            self.assertEqual([at["weight"] for at in sets], [3 if isinstance(rows, dict) else 1, 1])
+        with self.assertRaisesRegex(rewright.UsageError, "sets of sizes"):
+            rewright.optimize(model, shape={"x": [(2, 3), (4, 3)], "x2": [(3, 4), (3, 8), (3, 9)]}, **QUICK)
 
     def test_own_rules(self):
         rule = rewright.rules.parse("rule mine: \"once is enough\"\n  x\n  Relu(Relu(x)) => Relu(x)\n  exact\n")

@@ -23,16 +23,16 @@ bool ends_all(const Error& error) { return error.code() == ErrorCode::kMissing |
 }  // namespace
 
 WrittenCheck::WrittenCheck(const Graph& original, Device& device, WrittenCheckOptions options, const Budget& budget,
-                           std::function<Graph(const Graph&)> sized)
+                           std::function<std::vector<Graph>(const Graph&)> sized)
     : original_(original), device_(device), options_(std::move(options)), budget_(budget), sized_(std::move(sized)) {}
 
 bool WrittenCheck::prepare() {
   try {
-    results().prepare();
+    for (ResultCheck& results : results()) results.prepare();
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
-    results_.reset();
+    results_.clear();
     return false;
   }
 }
@@ -57,24 +57,43 @@ std::vector<CheckExecutor> WrittenCheck::executors() {
   return list;
 }
 
-ResultCheck& WrittenCheck::results() {
-  if (!results_) results_.emplace(sized_(original_), executors(), options_.seed, options_.runs, options_.reference);
-  return *results_;
+std::vector<ResultCheck>& WrittenCheck::results() {
+  if (results_.empty())
+    for (Graph& original : sized_(original_))
+      results_.emplace_back(std::move(original), executors(), options_.seed, options_.runs, options_.reference);
+  return results_;
 }
 
-// The graph as read back from its file; unchanged if inputs would have other types there.
-Graph WrittenCheck::as_written(const Graph& graph) const {
-  Graph known = sized_(graph);
+// The graph as its file will have it; as it is where inputs would have other types there.
+std::vector<Graph> WrittenCheck::as_written(const Graph& graph) const {
+  std::vector<Graph> known = sized_(graph);
   if (!options_.written) return known;
-  Graph back = sized_(options_.written(graph));
-  const bool same = std::equal(known.inputs().begin(), known.inputs().end(), back.inputs().begin(), back.inputs().end(),
-                               [&](ValueId a, ValueId b) { return known.value(a).type == back.value(b).type; });
-  return same ? back : known;
+  std::vector<Graph> back = sized_(options_.written(graph));
+  const auto same = [](const Graph& a, const Graph& b) {
+    return std::equal(a.inputs().begin(), a.inputs().end(), b.inputs().begin(), b.inputs().end(),
+                      [&](ValueId x, ValueId y) { return a.value(x).type == b.value(y).type; });
+  };
+  return std::equal(known.begin(), known.end(), back.begin(), back.end(), same) ? back : known;
+}
+
+// The first of the sizes at which results differ, or at which nothing could be executed, decides.
+ResultComparison WrittenCheck::compare(const std::vector<Graph>& sized) {
+  ResultComparison all;
+  for (compared_last_ = 0; compared_last_ < sized.size(); ++compared_last_) {
+    ResultComparison at = results().at(compared_last_).compare(sized[compared_last_]);
+    at.runs += all.runs;
+    at.max_abs_error = std::max(at.max_abs_error, all.max_abs_error);
+    at.max_rel_error = std::max(at.max_rel_error, all.max_rel_error);
+    if (at.note.empty()) at.note = all.note;
+    all = std::move(at);
+    if (all.verdict != ResultComparison::Verdict::kSame) break;
+  }
+  return all;
 }
 
 ResultComparison WrittenCheck::compare_written(const Graph& graph) {
   try {
-    return results().compare(as_written(graph));
+    return compare(as_written(graph));
   } catch (const Error& error) {
     if (ends_all(error)) throw;
     ResultComparison failed;
@@ -103,9 +122,13 @@ ResultComparison::Verdict WrittenCheck::check(const Graph& found, CheckReport& r
 
 bool WrittenCheck::parts_agree(const Graph& before, const Graph& after) {
   try {
-    ResultCheck parts(sized_(before), executors(), options_.seed, kRunsOfParts);
-    return parts.compare(sized_(after)).verdict != ResultComparison::Verdict::kDiffers;
-  } catch (const Error&) {  // no decision
+    const std::vector<Graph> befores = sized_(before), afters = sized_(after);
+    for (std::size_t k = 0; k < befores.size(); ++k) {
+      ResultCheck parts(befores[k], executors(), options_.seed, kRunsOfParts);
+      if (parts.compare(afters.at(k)).verdict == ResultComparison::Verdict::kDiffers) return false;
+    }
+    return true;
+  } catch (const Error&) {  // it shows nothing
     return true;
   }
 }
@@ -113,15 +136,17 @@ bool WrittenCheck::parts_agree(const Graph& before, const Graph& after) {
 Fault WrittenCheck::find_difference(const Graph& found, const std::vector<CertificateStep>& steps, const RuleIndex& index,
                                     Evaluator& evaluator) {
   const auto same = [](const ResultComparison& result) { return result.verdict == ResultComparison::Verdict::kSame; };
-  const bool when_written = same(results().compare(sized_(found)));
+  std::size_t differs_at = compared_last_;
+  const bool when_written = same(compare(sized_(found)));
+  if (!when_written) differs_at = compared_last_;
   const FaultCheck how = {
-      [&](const Graph& after) { return same(when_written ? compare_written(after) : results().compare(sized_(after))); },
+      [&](const Graph& after) { return same(when_written ? compare_written(after) : compare(sized_(after))); },
       [&](const Graph& before, const Graph& after) { return parts_agree(before, after); }};
   Graph start = original_;
   start.tidy();
   Fault fault = find_fault(start, steps, index, evaluator, how);
   if (when_written) fault.kind = Fault::Kind::kExport;
-  if (fault.smallest) fault.smallest = sized_(*fault.smallest);
+  if (fault.smallest) fault.smallest = sized_(*fault.smallest).at(std::min(differs_at, results().size() - 1));
   return fault;
 }
 

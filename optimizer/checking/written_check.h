@@ -43,9 +43,10 @@ struct CheckReport {
 
 class WrittenCheck {
  public:
-  // `sized` returns a graph with the measured sizes. The graph, the devices and the budget must outlive this object.
+  // `sized` makes graphs whose sizes are all known, those that are measured: one for each set of sizes. The graph, the devices
+  // and the budget must outlive it.
   WrittenCheck(const Graph& original, Device& device, WrittenCheckOptions options, const Budget& budget,
-               std::function<Graph(const Graph&)> sized);
+               std::function<std::vector<Graph>(const Graph&)> sized);
 
   // Executes the original. False if there was no time; check() tells whether it can be executed.
   bool prepare();
@@ -53,8 +54,8 @@ class WrittenCheck {
   // Records why the device cannot execute the model.
   void leave_out_device(const std::string& why) { unexecutable_ = why; }
 
-  // Executes both graphs, on the device, or else the second device, or else with the interpreter. Throws Error if the device is
-  // gone.
+  // Executes both at all sizes, by the device or else by the second device, or else by the interpreter. Throws Error if the
+  // device is gone.
   ResultComparison::Verdict check(const Graph& found, CheckReport& report);
 
   // Finds the step from the original to `found` that made the difference.
@@ -64,8 +65,9 @@ class WrittenCheck {
  private:
   std::vector<CheckExecutor> executors();
   CheckExecutor on_device(Device& device);
-  ResultCheck& results();
-  Graph as_written(const Graph& graph) const;
+  std::vector<ResultCheck>& results();  // at each set of sizes
+  std::vector<Graph> as_written(const Graph& graph) const;
+  ResultComparison compare(const std::vector<Graph>& sized);
   ResultComparison compare_written(const Graph& graph);
   bool parts_agree(const Graph& before, const Graph& after);
 
@@ -73,11 +75,12 @@ class WrittenCheck {
   Device& device_;
   const WrittenCheckOptions options_;
   const Budget& budget_;
-  std::function<Graph(const Graph&)> sized_;
+  std::function<std::vector<Graph>(const Graph&)> sized_;
   std::string unexecutable_;
-  std::optional<ResultCheck> results_;
-  int kernel_checks_ = 0;             // executions that checked kernels
-  std::vector<std::string> kernels_;  // wrong kernels, one line each
+  std::vector<ResultCheck> results_;
+  std::size_t compared_last_ = 0;     // the sizes of the last comparison: where results differed, those at which they did
+  int kernel_checks_ = 0;             // how many executions looked at kernels
+  std::vector<std::string> kernels_;  // that were wrong: a line each
 };
 
 }  // namespace rewright::optimizer

@@ -35,13 +35,18 @@ CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options
     cache_bytes_ = device_->cache_bytes();
     identity_ = device_->identity();
   }
-  const Substitution given = std::move(options_.sizes);
-  options_.sizes = [given](const Atom& atom) -> std::optional<Index> {
-    if (given)
-      if (std::optional<Index> size = given(atom)) return size;
-    if (atom.kind == Atom::Kind::kSymbol) return Index(1);
-    return std::nullopt;
-  };
+  if (options_.sizes.empty()) options_.sizes.emplace_back();
+  double weights = 0;
+  for (const CostedSizes& at : options_.sizes) weights += at.weight;
+  for (CostedSizes& at : options_.sizes) {
+    at.weight = weights > 0 ? at.weight / weights : 1 / static_cast<double>(options_.sizes.size());
+    at.sizes = [given = std::move(at.sizes)](const Atom& atom) -> std::optional<Index> {
+      if (given)
+        if (std::optional<Index> size = given(atom)) return size;
+      if (atom.kind == Atom::Kind::kSymbol) return Index(1);
+      return std::nullopt;
+    };
+  }
 }
 
 CostModel::~CostModel() = default;
@@ -62,7 +67,7 @@ std::unique_ptr<CostModel> CostModel::fork() const {
   for (const auto& [text, time] : times_) copy->times_.emplace(text, std::make_shared<Time>(*time));
   for (const auto& signature : signatures_) {
     copy->signatures_.push_back(std::make_unique<Signature>(*signature));
-    copy->signatures_.back()->time = copy->times_.at(signature->text);
+    for (Timed& timed : copy->signatures_.back()->at) timed.time = copy->times_.at(timed.text);
   }
   return copy;
 }
@@ -125,37 +130,49 @@ void CostModel::learn(const MatchedGraph& graph) {
   cold_ = weights > cache_bytes_;
 }
 
-double CostModel::estimate(const Signature& signature) const {
-  const OperatorTraits& traits = signature.traits;
+double CostModel::estimate(const Timed& timed) const {
   return roofline_.call_seconds +
-         std::max(traits.operations / roofline_.operations_per_second, traits.bytes / roofline_.bytes_per_second);
+         std::max(timed.operations / roofline_.operations_per_second, timed.bytes / roofline_.bytes_per_second);
+}
+
+double CostModel::seconds(const Timed& timed) const {
+  if (timed.time->measured) {
+    const double known = *timed.time->measured, reading = cold_ ? timed.weights / roofline_.bytes_per_second : 0;
+    return std::max(known, reading) + kNotOverlapped * std::min(known, reading);
+  }
+  return timed.time->failed ? kFailurePenalty * estimate(timed) : estimate(timed);
 }
 
 double CostModel::seconds(const Signature& signature) const {
-  if (signature.time->measured) {
-    const double known = *signature.time->measured, reading = cold_ ? signature.weights / roofline_.bytes_per_second : 0;
-    return std::max(known, reading) + kNotOverlapped * std::min(known, reading);
-  }
-  return signature.time->failed ? kFailurePenalty * estimate(signature) : estimate(signature);
+  double mean = 0;
+  for (const Timed& timed : signature.at) mean += timed.share * seconds(timed);
+  return mean;
+}
+
+bool CostModel::is_asked(Timed& timed) {
+  if (timed.time->asked) return true;
+  const auto known = database_ ? database_->find(identity_, timed.text) : std::nullopt;
+  if (known) take(timed, *known);
+  timed.time->asked = known.has_value();
+  return timed.time->asked;
 }
 
 bool CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   if (!device_ || !options_.measure) return true;
-  std::vector<Signature*> missing;
+  std::vector<Timed*> missing;
   for (const MatchedGraph* graph : graphs) {
     visit(*graph, [&](Signature& signature, double share, std::span<const std::uint32_t>) {
-      if (share == 0 || signature.time->asked || signature.opaque || signature.traits.free) return;
-      signature.time->asked = true;
-      const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
-      if (known)
-        take(signature, *known);
-      else
-        missing.push_back(&signature);
+      if (share == 0 || signature.opaque || signature.traits.free) return;
+      for (Timed& timed : signature.at) {
+        if (is_asked(timed)) continue;
+        timed.time->asked = true;
+        missing.push_back(&timed);
+      }
     });
   }
   for (std::size_t first = 0; first < missing.size();) {
     const std::size_t count = device_->measures() ? batch_at(missing, first) : missing.size() - first;
-    const std::span<Signature* const> batch = std::span(missing).subspan(first, count);
+    const std::span<Timed* const> batch = std::span(missing).subspan(first, count);
     std::size_t done = 0;
     if (!device_->measures() || (!is_fork_ && !options_.cancel.stop_requested() && fits(*batch[0]))) done = measure(batch);
     first += done;
@@ -171,12 +188,12 @@ std::optional<double> CostModel::measured_cost(const MatchedGraph& graph) {
   return prepare({&one, 1}) ? std::optional(cost(graph)) : std::nullopt;
 }
 
-double CostModel::measuring_seconds(const Signature& signature) const {
-  return kLeastOfSample + kRunsOfSample * kMissesRoofline * estimate(signature);
+double CostModel::measuring_seconds(const Timed& timed) const {
+  return kLeastOfSample + kRunsOfSample * kMissesRoofline * estimate(timed);
 }
 
-// The number of missing samples from `first` on that are measured together; at least one.
-std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t first) const {
+// The number of missing samples, from `first` on, that are measured at once: at least one.
+std::size_t CostModel::batch_at(std::span<Timed* const> missing, std::size_t first) const {
   double seconds = 0;
   std::size_t count = 0;
   while (first + count < missing.size() && count < kBatch) {
@@ -187,21 +204,21 @@ std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t
   return count;
 }
 
-// Is there time to measure it? Uses the lower bound of its time, since the estimated part may be wrong.
-bool CostModel::fits(const Signature& signature) const {
+// Is there time to measure it? By what it takes at least: what an estimate adds may be wrong.
+bool CostModel::fits(const Timed& timed) const {
   const auto now = std::chrono::steady_clock::now();
   if (deadline_ == std::chrono::steady_clock::time_point::max()) return true;
-  return now <= deadline_ && std::chrono::duration<double>(deadline_ - now).count() >= kRunsOfSample * estimate(signature);
+  return now <= deadline_ && std::chrono::duration<double>(deadline_ - now).count() >= kRunsOfSample * estimate(timed);
 }
 
-void CostModel::take(Signature& signature, std::optional<double> seconds) {
-  signature.time->measured = seconds;
-  signature.time->failed = !seconds;
+void CostModel::take(Timed& timed, std::optional<double> seconds) {
+  timed.time->measured = seconds;
+  timed.time->failed = !seconds;
 }
 
-std::size_t CostModel::measure(std::span<Signature* const> batch) {
+std::size_t CostModel::measure(std::span<Timed* const> batch) {
   std::vector<NodeSample> samples;
-  for (const Signature* signature : batch) samples.push_back({signature->sample(), signature->text, signature->size});
+  for (const Timed* timed : batch) samples.push_back({timed->sample(), timed->text, timed->size});
   const std::vector<std::optional<double>> times = device_->time_nodes(samples);
   std::vector<CostDatabase::Entry> entries;
   const std::size_t done = std::min(batch.size(), times.size());
@@ -218,8 +235,9 @@ std::vector<ProfiledOperator> CostModel::operators() const {
   std::vector<ProfiledOperator> found;
   std::unordered_set<std::string> seen;
   for (const auto& signature : signatures_)
-    if ((signature->time->measured || signature->time->failed) && seen.insert(signature->text).second)
-      found.push_back({signature->text, signature->time->measured, signature->size});
+    for (const Timed& timed : signature->at)
+      if ((timed.time->measured || timed.time->failed) && seen.insert(timed.text).second)
+        found.push_back({timed.text, timed.time->measured, timed.size});
   return found;
 }
 
@@ -297,17 +315,16 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     Signature& signature = *signatures_[signature_of(graph, node)];
     found.push_back(&signature);
     if (signature.opaque || signature.traits.free) continue;
-    if (!signature.time->asked && device_ && options_.measure) {
-      const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
-      if (known)
-        take(signature, *known);
-      else if (Signature* const missing = &signature; !device_->measures())
+    for (Timed& timed : signature.at) {
+      if (device_ && options_.measure && !is_asked(timed) && !device_->measures()) {
+        Timed* const missing = &timed;
         measure({&missing, 1});
-      signature.time->asked = known || !device_->measures();
+        timed.time->asked = true;
+      }
+      if (!timed.time->measured) continue;
+      measured += timed.share * *timed.time->measured;
+      estimated += timed.share * estimate(timed);
     }
-    if (!signature.time->measured) continue;
-    measured += *signature.time->measured;
-    estimated += estimate(signature);
   }
   // The roofline is a lower bound. Unmeasured operators are assumed to exceed it as much as measured ones.
   const double miss = estimated > 0 && measured > 0 ? measured / estimated : 1;
@@ -315,10 +332,11 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Signature& signature = *found[i];
     NodeCost cost;
-    if (!signature.opaque && !signature.traits.free)
-      cost.executed = options_.objective != Objective::kLatency
-                          ? price(signature)
-                          : seconds(signature) * (signature.time->measured || signature.time->failed ? 1 : miss);
+    if (!signature.opaque && !signature.traits.free && options_.objective != Objective::kLatency)
+      cost.executed = price(signature);
+    else if (!signature.opaque && !signature.traits.free)
+      for (const Timed& timed : signature.at)
+        cost.executed += timed.share * seconds(timed) * (timed.time->measured || timed.time->failed ? 1 : miss);
     cost.seconds = least() + (signature.opaque ? roofline_.call_seconds : cost.executed);
     cost.pointwise = signature.traits.pointwise;
     cost.contraction = signature.traits.contraction;

@@ -22,7 +22,9 @@
 
 namespace rewright::optimizer {
 
-// Properties of an operator, derived from its denotation for given attributes and operand types.
+struct NodeOfSample;
+
+// Facts that the cost model reads off an operator's denotation, for given attributes and operand types.
 struct OperatorTraits {
   bool free = false;          // only changes sizes: every element keeps its place in memory (a reshape)
   bool contraction = false;   // sums products of elements of two operands
@@ -50,10 +52,16 @@ struct Quantities {
   double moved_bytes = 0;  // read and written by operators; a proxy for energy, which is mostly spent on moving data
 };
 
+// Numbers for symbolic sizes, 1 where there is none, and how much a graph's cost at them counts.
+struct CostedSizes {
+  Substitution sizes;
+  double weight = 1;
+};
+
 struct CostOptions {
-  Substitution sizes;         // numbers for symbolic sizes; 1 for missing ones
-  bool measure = true;        // false: use the roofline only
-  bool for_training = false;  // weights are variables: nothing counts as constant
+  std::vector<CostedSizes> sizes;  // all costs and amounts are means over them; none: all symbolic sizes are 1
+  bool measure = true;             // false: the roofline alone
+  bool for_training = false;       // weights are variables: nothing counts as constant
   Objective objective = Objective::kLatency;
   std::stop_token cancel;  // ends measuring
 };
@@ -75,12 +83,14 @@ struct NodeWork {
   double share = 0;                  // 0: fused, free, or computed from constants
 };
 
-// Costs are additive over nodes, with these exceptions. Values computed from constants cost nothing (they are evaluated once).
-// Reindexing costs nothing, and moving elements costs nothing if all readers take strides on the device. Pointwise operators
-// after a convolution or product, if they are its only reader, are fused into it: they cost nothing, or half of their own cost
-// if they read another varying operand. For the same reason an optional constant that a convolution or product adds at the end
-// (a bias) costs nothing. The parts of an activation are timed together if the given graph has them so; other fusions of a
-// backend are not predicted.
+// Where the model leaves sizes open, a cost is the weighted mean of the costs at the sizes that the options give.
+//
+// Costs are additive over nodes, with four exceptions: what is computed from constants alone costs nothing (it is evaluated
+// once), a pure reindexing costs nothing, nor does what only moves elements if all that reads it takes strides, as the device
+// says; and pointwise operators that follow a convolution or product which nobody else reads
+// are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
+// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing. The parts of an
+// activation are timed together, if they stand so in the graph that was given: what else a backend fuses is not guessed.
 class CostModel {
  public:
   // Null device: use the roofline. Null database: times are not stored. Both must outlive the model.
@@ -124,6 +134,7 @@ class CostModel {
  private:
   friend class CostFork;
   struct Signature;
+  struct Timed;
   struct Time;
   struct Remembered {
     std::shared_ptr<const Node> node;  // keeps the address from being reused
@@ -132,9 +143,10 @@ class CostModel {
   std::unique_ptr<CostModel> fork() const;
   void update(const CostModel& other);  // takes over its times, and forgets that some could not be measured
   std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
-  // Null: never timed. The time is stored under `timed`, or else under the text.
-  std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature, const std::string& timed = {});
-  struct Counted {  // a node while a graph's cost is computed
+  std::uint32_t add_signature(const std::string& text, Signature signature);
+  std::string add_sample(NodeOfSample sample, double share, Signature& signature);  // equal texts are equal samples
+  std::shared_ptr<Time> time_of(const std::string& text);
+  struct Counted {  // a node, while a graph's cost is added up
     Signature* signature = nullptr;
     double share = 1;             // the share of its own cost that counts
     bool in_contraction = false;  // a contraction, or fused into one
@@ -148,17 +160,19 @@ class CostModel {
   // Calls back (signature, share of its cost that counts, node positions) for everything not computed from constants.
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
-  double estimate(const Signature& signature) const;  // by the roofline
+  double estimate(const Timed& timed) const;  // by the roofline
+  double seconds(const Timed& timed) const;
   double seconds(const Signature& signature) const;
-  double price(const Signature& signature) const;  // its part of the cost: seconds, unless the objective is another
-  // The cost of nodes that are timed together, if they take `own` and `share` of that counts.
+  bool is_asked(Timed& timed);                     // otherwise the device is to be asked for its time
+  double price(const Signature& signature) const;  // what it adds to the cost: seconds, unless the objective is another
+  // The cost that nodes timed together add, if they cost `own` and `share` of that counts.
   double added(const Signature& signature, double share, std::size_t nodes, double own) const;
   double peak_bytes(const MatchedGraph& graph);
-  static void take(Signature& signature, std::optional<double> seconds);
-  std::size_t measure(std::span<Signature* const> batch);      // returns how many there was time for
-  double measuring_seconds(const Signature& signature) const;  // estimated
-  std::size_t batch_at(std::span<Signature* const> missing, std::size_t first) const;
-  bool fits(const Signature& signature) const;
+  static void take(Timed& timed, std::optional<double> seconds);
+  std::size_t measure(std::span<Timed* const> batch);  // how many there was time for
+  double measuring_seconds(const Timed& timed) const;  // estimated
+  std::size_t batch_at(std::span<Timed* const> missing, std::size_t first) const;
+  bool fits(const Timed& timed) const;
 
   Device* device_;
   CostDatabase* database_;

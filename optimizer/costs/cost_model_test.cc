@@ -279,4 +279,43 @@ TEST_CASE("where no file can be, costs are kept in memory") {
   CHECK(database.find("d", "a") == std::optional(std::optional(1.0)));
 }
 
+TEST_CASE("a cost at several sizes is the weighted mean of the costs at each") {
+  Graph graph;
+  const Index n = Index::symbol("n");
+  ValueId x = graph.add_input("x", {DataType::kFloat, {n, Index(64)}});
+  for (int layer = 0; layer < 3; ++layer) {
+    const ValueId y = add(graph, "MatMul", {x, graph.add_constant(weights({64, 64}, layer))})[0];
+    x = add(graph, layer == 1 ? "Softmax" : "Tanh", {add(graph, "Add", {y, graph.add_constant(weights({64}, layer))})[0]})[0];
+    x = add(graph, "Mul", {x, add(graph, "Sigmoid", {x})[0]})[0];
+  }
+  graph.add_output("y", x);
+  const auto at = [](std::int64_t size, double weight) {
+    return CostedSizes{[size](const Atom&) -> std::optional<Index> { return Index(size); }, weight};
+  };
+  testing::RooflineDevice device;
+  const MatchedGraph facts(graph, false);
+  const MatchedGraph* const one = &facts;
+  for (const Objective objective : {Objective::kLatency, Objective::kMemory, Objective::kEnergy}) {
+    const auto cost = [&](std::vector<CostedSizes> sizes) {
+      CostOptions options;
+      options.sizes = std::move(sizes);
+      options.objective = objective;
+      CostModel model(&device, nullptr, options);
+      model.learn(facts);
+      model.prepare({&one, 1});
+      double of_nodes = 0;
+      for (const NodeWork& work : model.work(facts)) of_nodes += work.seconds;
+      CHECK(of_nodes == Approx(model.quantities(facts).seconds));
+      CostFork fork(model);
+      fork.run([&](CostModel& other) { CHECK(other.cost(facts) == model.cost(facts)); });
+      return std::pair(model.cost(facts), model.quantities(facts));
+    };
+    const auto small = cost({at(512, 1)}), large = cost({at(4096, 1)}), both = cost({at(512, 3), at(4096, 1)});
+    CHECK(both.first == Approx((3 * small.first + large.first) / 4));
+    CHECK(both.second.seconds == Approx((3 * small.second.seconds + large.second.seconds) / 4));
+    CHECK(both.second.moved_bytes == Approx((3 * small.second.moved_bytes + large.second.moved_bytes) / 4));
+    CHECK(both.second.peak_bytes == Approx((3 * small.second.peak_bytes + large.second.peak_bytes) / 4));
+  }
+}
+
 }  // namespace rewright::optimizer

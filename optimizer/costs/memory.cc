@@ -10,7 +10,10 @@ std::vector<double> CostModel::live_bytes(const MatchedGraph& matched) {
   const auto bytes_of = [&](ValueId id) {
     const Value& value = graph.value(id);
     if (!value.shape_known) return 0.0;
-    return rewright::optimizer::bytes_of({value.type.type, substitute(value.type.shape, options_.sizes)});
+    double bytes = 0;
+    for (const CostedSizes& at : options_.sizes)
+      bytes += at.weight * rewright::optimizer::bytes_of({value.type.type, substitute(value.type.shape, at.sizes)});
+    return bytes;
   };
   // A fused node is computed in the memory of the node it is fused into, a free node is not computed at all, and values inside
   // a group need no memory.

@@ -19,14 +19,21 @@ struct CostModel::Time {
   std::optional<double> measured;  // seconds
 };
 
-struct CostModel::Signature {
-  std::string text;  // the key of its time
-  OperatorTraits traits;
-  double weights = 0;  // bytes of operands that are constant
-  bool opaque = false;
+// A sample at known sizes.
+struct CostModel::Timed {
+  std::string text;  // under which its time is kept
   std::shared_ptr<Time> time;
-  std::function<Graph()> sample;  // for timing
-  OperatorSize size;              // equal for all signatures of one text
+  std::function<Graph()> sample;     // to be timed
+  OperatorSize size;                 // the same for all samples of one text
+  double operations = 0, bytes = 0;  // of this one
+  double weights = 0;                // bytes of operands that are constant
+  double share = 1;                  // of the sizes, in all of them
+};
+
+struct CostModel::Signature {
+  OperatorTraits traits;  // amounts are means over the sizes, and what is said of it holds for all of them
+  bool opaque = false;
+  std::vector<Timed> at;  // the sizes of the options, in their order; empty where it is opaque
 };
 
 // For a fused operator with another varying operand, which must still be read, while its own input and output are not.

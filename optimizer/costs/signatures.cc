@@ -27,6 +27,26 @@ std::string describe_cheap(std::vector<OperandSample> operands, const OperatorTr
 
 OperatorSize size_of(const OperatorTraits& traits) { return {traits.operations, traits.bytes, traits.output_elements}; }
 
+void keep_common(std::vector<bool>& all, const std::vector<bool>& more) {
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] && i < more.size() && more[i];
+}
+
+// Adds the traits at some sizes to those at others: what is said holds at all of them, amounts are added by their shares.
+void add_traits(OperatorTraits& all, const OperatorTraits& more, double share, bool is_first) {
+  const OperatorTraits before = all;
+  if (is_first) all = more;
+  all.free = all.free && more.free;
+  all.contraction = all.contraction && more.contraction;
+  all.pointwise = all.pointwise && more.pointwise;
+  all.applies = all.applies && more.applies;
+  all.moves = all.moves && more.moves;
+  for (const auto part : {&OperatorTraits::aligned, &OperatorTraits::reduced, &OperatorTraits::axes})
+    keep_common(all.*part, more.*part);
+  for (const auto amount :
+       {&OperatorTraits::operations, &OperatorTraits::bytes, &OperatorTraits::output_elements, &OperatorTraits::output_bytes})
+    all.*amount = (is_first ? 0 : before.*amount) + share * (more.*amount);
+}
+
 constexpr std::size_t kMostInGroup = 8;
 
 }  // namespace
@@ -41,50 +61,67 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
   const auto is_text = [&](ValueId id) { return id != kNoValue && matched.graph->value(id).type.type == DataType::kString; };
   const bool interpreted = std::any_of(node->inputs.begin(), node->inputs.end(), is_text) ||
                            std::any_of(node->outputs.begin(), node->outputs.end(), is_text);
-  if (!node->op || interpreted) return remember(add_signature("opaque", nullptr));
+  const auto opaque = [&] {
+    Signature signature;
+    signature.opaque = true;
+    return add_signature("opaque", std::move(signature));
+  };
+  if (!node->op || interpreted) return remember(opaque());
 
-  NodeOfSample sample = node_of_sample(matched, *node, options_.sizes);
-  std::vector<OperandSample>& operands = sample.operands;
-  const Attributes& attributes = sample.attributes;
-  const std::string text = describe(node->op->name(), attributes, operands);
-  if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
-  auto signature = std::make_unique<Signature>();
-  OperatorTraits& traits = signature->traits;
-  try {
-    traits = operator_traits(*node->op, attributes, types_of(operands));
-    const std::size_t given = operands.size();
-    if (traits.contraction)
-      while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
-             (!operands.back().present || (operands.back().constant && !traits.reduced[operands.size() - 1])))
-        operands.pop_back();
-    if (operands.size() < given) traits = operator_traits(*node->op, attributes, types_of(operands));
-  } catch (const Error&) {
-    return remember(by_text_[text] = add_signature("opaque", nullptr));  // unknown sizes
+  std::vector<NodeOfSample> samples;
+  std::string text;
+  for (const CostedSizes& at : options_.sizes) {
+    samples.push_back(node_of_sample(matched, *node, at.sizes));
+    text += (text.empty() ? "" : " / ") + describe(node->op->name(), samples.back().attributes, samples.back().operands);
   }
-  for (const OperandSample& operand : operands)
-    if (operand.present && operand.constant) signature->weights += bytes_of(operand.type);
-  const bool cheap = traits.pointwise && !traits.free && traits.operations <= kCheapOperations * traits.output_elements;
-  signature->size = size_of(traits);
-  if (cheap) signature->size.operations = traits.output_elements;
-  const std::string canonical = describe(node->op->name(), attributes, operands);
-  const std::string timed = cheap ? describe_cheap(operands, traits) : canonical;
-  signature->sample = [sample] { return make_sample({&sample, 1}); };
-  return remember(by_text_[text] = add_signature(canonical, std::move(signature), timed));
+  if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
+  std::string canonical;
+  Signature signature;
+  try {
+    for (std::size_t k = 0; k < samples.size(); ++k)
+      canonical += (k > 0 ? " / " : "") + add_sample(std::move(samples[k]), options_.sizes[k].weight, signature);
+  } catch (const Error&) {
+    return remember(by_text_[text] = opaque());  // sizes that are not known
+  }
+  return remember(by_text_[text] = add_signature(canonical, std::move(signature)));
 }
 
-std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature,
-                                       const std::string& timed) {
-  const auto [entry, added] = by_text_.emplace(text, static_cast<std::uint32_t>(signatures_.size()));
-  if (!added) return entry->second;
-  if (!signature) {
-    signature = std::make_unique<Signature>();
-    signature->opaque = true;
-  }
-  signature->text = timed.empty() ? text : timed;
-  std::shared_ptr<Time>& time = times_[signature->text];
+std::string CostModel::add_sample(NodeOfSample sample, double share, Signature& signature) {
+  std::vector<OperandSample>& operands = sample.operands;
+  OperatorTraits traits = operator_traits(*sample.op, sample.attributes, types_of(operands));
+  const std::size_t given = operands.size();
+  if (traits.contraction)
+    while (operands.size() > static_cast<std::size_t>(sample.op->min_inputs()) &&
+           (!operands.back().present || (operands.back().constant && !traits.reduced[operands.size() - 1])))
+      operands.pop_back();
+  if (operands.size() < given) traits = operator_traits(*sample.op, sample.attributes, types_of(operands));
+
+  Timed timed;
+  for (const OperandSample& operand : operands)
+    if (operand.present && operand.constant) timed.weights += bytes_of(operand.type);
+  const bool cheap = traits.pointwise && !traits.free && traits.operations <= kCheapOperations * traits.output_elements;
+  timed.size = size_of(traits);
+  if (cheap) timed.size.operations = traits.output_elements;
+  timed.operations = traits.operations, timed.bytes = traits.bytes;
+  timed.share = share;
+  std::string canonical = describe(sample.op->name(), sample.attributes, operands);
+  timed.text = cheap ? describe_cheap(operands, traits) : canonical;
+  timed.time = time_of(timed.text);
+  timed.sample = [sample = std::move(sample)] { return make_sample({&sample, 1}); };
+  add_traits(signature.traits, traits, share, signature.at.empty());
+  signature.at.push_back(std::move(timed));
+  return canonical;
+}
+
+std::shared_ptr<CostModel::Time> CostModel::time_of(const std::string& text) {
+  std::shared_ptr<Time>& time = times_[text];
   if (!time) time = std::make_shared<Time>();
-  signature->time = time;
-  signatures_.push_back(std::move(signature));
+  return time;
+}
+
+std::uint32_t CostModel::add_signature(const std::string& text, Signature signature) {
+  const auto [entry, added] = by_text_.emplace(text, static_cast<std::uint32_t>(signatures_.size()));
+  if (added) signatures_.push_back(std::make_unique<Signature>(std::move(signature)));
   return entry->second;
 }
 
@@ -92,21 +129,35 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
   std::vector<const Node*> key;
   for (const std::uint32_t n : members) key.push_back(matched.graph->nodes()[n].get());
   if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
-  std::vector<NodeOfSample> nodes = nodes_of_sample(matched, members, options_.sizes);
-  const std::string text = describe(nodes);
+  std::vector<std::vector<NodeOfSample>> samples;
+  std::string text;
+  for (const CostedSizes& at : options_.sizes) {
+    samples.push_back(nodes_of_sample(matched, members, at.sizes));
+    text += (text.empty() ? "" : " / ") + describe(samples.back());
+  }
   if (const auto found = by_text_.find(text); found != by_text_.end()) return groups_[key] = signatures_[found->second].get();
   if (!learning_) return groups_[key] = nullptr;
-  auto signature = std::make_unique<Signature>();
-  for (const std::uint32_t n : members) {
-    const OperatorTraits& traits = signatures_[signature_of(matched, matched.graph->nodes()[n])]->traits;
-    signature->traits.operations += traits.operations;
-    signature->traits.bytes += traits.bytes;
-    signature->traits.output_elements += traits.output_elements;
-    signature->traits.output_bytes += traits.output_bytes;
-    signature->weights += signatures_[signature_of(matched, matched.graph->nodes()[n])]->weights;
+  Signature signature;
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    OperatorTraits sum;
+    Timed timed;
+    for (const std::uint32_t n : members) {
+      const Signature& member = *signatures_[signature_of(matched, matched.graph->nodes()[n])];
+      sum.operations += member.at[k].operations;
+      sum.bytes += member.at[k].bytes;
+      sum.output_elements += member.at[k].size.elements;
+      sum.output_bytes += member.traits.output_bytes;
+      timed.weights += member.at[k].weights;
+    }
+    timed.text = describe(samples[k]);
+    timed.time = time_of(timed.text);
+    timed.size = size_of(sum);
+    timed.operations = sum.operations, timed.bytes = sum.bytes;
+    timed.share = options_.sizes[k].weight;
+    timed.sample = [nodes = std::move(samples[k])] { return make_sample(nodes); };
+    add_traits(signature.traits, sum, timed.share, k == 0);
+    signature.at.push_back(std::move(timed));
   }
-  signature->size = size_of(signature->traits);
-  signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
   return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
 }
 

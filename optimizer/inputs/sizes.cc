@@ -396,6 +396,12 @@ Substitution sizes_or_one(NamedSizes sizes) {
   };
 }
 
+std::vector<CostedSizes> sizes_or_one(std::span<const WeightedSizes> all) {
+  std::vector<CostedSizes> result;
+  for (const WeightedSizes& at : all) result.push_back({sizes_or_one(at.sizes), at.weight});
+  return result;
+}
+
 Graph with_named_sizes(const Graph& graph, NamedSizes sizes) {
   for (const std::string& name : open_sizes(graph, sizes)) sizes.emplace(name, 1);
   return with_sizes(graph, substitution(sizes));

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "optimizer/costs/cost_model.h"
 #include "optimizer/devices/device.h"
 
 namespace rewright::optimizer {
@@ -15,7 +17,13 @@ using NamedSizes = std::map<std::string, std::int64_t>;
 
 std::string to_string(const NamedSizes& sizes);  // "batch 1, length 16"
 
-// The named sizes of the graph's inputs that `given` lacks.
+// Sizes that a model is to be fast at, and how much its time at them counts.
+struct WeightedSizes {
+  NamedSizes sizes;
+  double weight = 1;
+};
+
+// The named sizes of the graph's inputs, those that `given` says left out.
 std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given);
 
 // `given`, with a size for every other named size of the graph's inputs, such that every operator is well-typed. The operators'
@@ -30,6 +38,7 @@ NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& c
 
 // These sizes, and 1 for all others: for predicting costs.
 Substitution sizes_or_one(NamedSizes sizes);
+std::vector<CostedSizes> sizes_or_one(std::span<const WeightedSizes> all);
 
 // The graph with these sizes, and 1 for other named sizes of its inputs. Sizes that only execution determines stay open.
 Graph with_named_sizes(const Graph& graph, NamedSizes sizes);

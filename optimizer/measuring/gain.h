@@ -8,7 +8,10 @@ namespace rewright::optimizer {
 
 double median(std::vector<double> numbers);  // 0: of none
 
-// The gain shown by rounds; times with the same index belong to one round.
+// Where a graph is timed at several sizes, it may be so much slower at one of them and still be faster in the mean of all.
+inline constexpr double kLeastAtAnySizes = 0.98;
+
+// The gain shown by the times of rounds; times at the same position are of the same round.
 struct Gain {
   double speedup = 1;        // median of the rounds' ratios, before / after
   bool significant = false;  // beyond the noise of the rounds

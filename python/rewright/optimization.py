@@ -161,7 +161,8 @@ def optimize(model, *, output=None, certificate=None, report=None, progress=None
 
     Raises rewright.Error for a model that is broken, for an option that there is not, and for what is missing here.
 
-    Options, as those of `rewright optimize`. Shapes may be a dict of sizes by names, rules may be rewright.rules.Rule:
+    Options, as those of `rewright optimize`. Shapes may be a dict of sizes by names ({"x": (1, 3, 224, 224)}), each of them one shape, a
+    list of several, or a dict of shapes and their weights; rules may be rewright.rules.Rule:
 {options}
     """
     return _optimize(model, output, certificate, report, progress, options, _core.Stop())

@@ -5,8 +5,19 @@ import os
 from .errors import UsageError
 
 
+def _shape_text(shape):
+    return shape if isinstance(shape, str) else "x".join(str(int(size)) for size in shape)
+
+
 def _sizes_text(name, sizes):
-    return f"{name}={'x'.join(str(int(size)) for size in sizes)}"
+    """One shape, a list of several, or a dict of their weights. A shape is a tuple, or a text as the command line has it."""
+    if isinstance(sizes, dict):
+        shapes = [f"{_shape_text(shape)}*{weight}" for shape, weight in sizes.items()]
+    elif not isinstance(sizes, str) and any(isinstance(shape, (str, tuple, list)) for shape in sizes):
+        shapes = [_shape_text(shape) for shape in sizes]
+    else:
+        shapes = [_shape_text(sizes)]
+    return f"{name}={','.join(shapes)}"
 
 
 def _is_path(value):

@@ -31,6 +31,25 @@ function fillSummary() {
   items.append('dd').text((e) => e[1]);
 }
 
+// What was measured or predicted at each of several sets of sizes.
+function fillSizes() {
+  const sets = facts.sets_of_sizes || [];
+  if (sets.length < 2) return;
+  const times = (t) => `${milliseconds(t.before)} → ${milliseconds(t.after)}`;
+  const measured = sets.some((set) => set.measured_ms.before > 0);
+  const rows = sets.map((set) => [
+    Object.entries(set.sizes).map(([name, size]) => `${name} ${size}`).join(', '),
+    d3.format('.3~g')(set.weight),
+    times(measured ? set.measured_ms : set.predicted_ms),
+    d3.format('.2f')(measured ? set.speedup : set.predicted_ms.before / set.predicted_ms.after),
+  ]);
+  const table = d3.select('#sizes').attr('hidden', null);
+  table.append('caption').text('At each of the sizes; all other times are their weighted means.');
+  table.append('thead').append('tr').selectAll('th').data(['Sizes', 'Weight', measured ? 'Measured' : 'Predicted', 'Times as fast']).enter().append('th')
+    .text((title) => title);
+  table.append('tbody').selectAll('tr').data(rows).enter().append('tr').selectAll('td').data((row) => row).enter().append('td').text((text) => text);
+}
+
 function save(id, file, text) {
   d3.select(id).on('click', () => {
     const link = document.createElement('a');
@@ -151,6 +170,7 @@ function drawRewrites() {
 }
 
 fillSummary();
+fillSizes();
 save('#save-certificate', 'certificate.json', report.certificate);
 save('#save-facts', 'report.json', JSON.stringify(facts, null, 2));
 for (const [side, title] of [['before', 'As given'], ['after', 'As found']])

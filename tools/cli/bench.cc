@@ -35,41 +35,45 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The graph with the given sizes, and fitting ones for the others.
-Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
-  return with_named_sizes(graph, symbol_sizes(graph, shapes));
+// All models at one set of sizes.
+struct AtSizes {
+  WeightedSizes sizes;  // of the first model
+  std::vector<Graph> graphs;
+};
+
+// The models at the sizes to time them at: the given ones, and fitting ones for the others.
+std::vector<AtSizes> read_models(const BenchOptions& options) {
+  const GivenShapes shapes = parse_shapes(options.shapes);
+  std::vector<AtSizes> sets;
+  for (const std::string& file : options.models) {
+    const Graph graph = import_onnx(file);
+    const std::vector<WeightedSizes> sizes = symbol_sizes(graph, shapes);
+    if (sets.empty())
+      for (const WeightedSizes& at : sizes) sets.push_back({at, {}});
+    for (std::size_t k = 0; k < sets.size(); ++k)
+      sets[k].graphs.push_back(with_named_sizes(graph, sizes[std::min(k, sizes.size() - 1)].sizes));
+  }
+  const auto inputs_of = [](const Graph& graph) {
+    std::vector<TensorType> types;
+    for (const ValueId id : graph.inputs()) types.push_back(graph.value(id).type);
+    return types;
+  };
+  for (const AtSizes& at : sets)
+    for (std::size_t m = 1; m < at.graphs.size(); ++m)
+      if (inputs_of(at.graphs[m]) != inputs_of(at.graphs[0]))
+        throw Error(ErrorCode::kBadInput, "its inputs are not those of " + options.models[0], options.models[m]);
+  return sets;
 }
 
-int bench_command(const BenchOptions& options) {
-  const std::map<std::string, Sizes> shapes = parse_shapes(options.shapes);
-  std::vector<Graph> graphs;
-  for (const std::string& file : options.models) graphs.push_back(sized(import_onnx(file), shapes));
-  for (std::size_t m = 1; m < graphs.size(); ++m)
-    for (std::size_t i = 0; i < std::max(graphs[0].inputs().size(), graphs[m].inputs().size()); ++i)
-      if (graphs[m].inputs().size() != graphs[0].inputs().size() ||
-          graphs[m].value(graphs[m].inputs()[i]).type != graphs[0].value(graphs[0].inputs()[i]).type)
-        throw Error(ErrorCode::kBadInput, "its inputs are not those of " + options.models[0], options.models[m]);
-  Interruption interruption;
-  const std::unique_ptr<Device> device =
-      make_device(options.device, thread_count(options.common), options.math, options.kernels);
-  TimingOptions timing;
-  timing.min_seconds = parse_seconds(options.seconds);
-  timing.max_seconds = std::max(2 * timing.min_seconds, 10.0);
-  timing.seed = options.common.seed;
-  timing.cancel = interruption.token();
-  timing.check_kernels = options.check_kernels;
-  const std::vector<std::vector<double>> seconds = device->time_graphs(graphs, timing);
+// The models timed in turn, and what is said about it.
+nlohmann::json bench_at(const BenchOptions& options, const AtSizes& at, Device& device, const TimingOptions& timing,
+                        std::ostringstream& text) {
+  const std::vector<Graph>& graphs = at.graphs;
+  const std::vector<std::vector<double>> seconds = device.time_graphs(graphs, timing);
   nlohmann::json models = nlohmann::json::array(), ratios = nlohmann::json::array();
-  if (options.check_kernels)
-    for (std::size_t m = 0; m < graphs.size(); ++m) {
-      const CheckedRun run =
-          device->run_checked(graphs[m], random_inputs(graphs[m], {}, options.common.seed), CheckExtent().seconds);
-      for (const std::string& fault : run.faults)
-        std::cerr << "rewright: warning: " << options.models[m] << ": " << fault << "\n";
-      report_kernels(options.common, options.device, run, models.emplace_back(nlohmann::json::object()));
-    }
-  std::ostringstream text;
-  text << std::fixed << "model, " << options.device << ", " << seconds[0].size() << " rounds\n";
+  text << "model, " << options.device << ", " << seconds[0].size() << " rounds";
+  if (!options.shapes.empty() && !at.sizes.sizes.empty()) text << ", " << to_string(at.sizes.sizes);
+  text << "\n";
   for (std::size_t m = 0; m < graphs.size(); ++m) {
     const double median = quantile(seconds[m], 0.5), low = quantile(seconds[m], 0.1), high = quantile(seconds[m], 0.9);
     nlohmann::json facts({{"path", options.models[m]},
@@ -82,10 +86,14 @@ int bench_command(const BenchOptions& options) {
                           {"max_ms", quantile(seconds[m], 1) * 1e3},
                           {"mean_ms", mean(seconds[m]) * 1e3},
                           {"per_second", 1 / median}});
-    if (options.check_kernels)
-      models[m].update(facts);
-    else
-      models.push_back(std::move(facts));
+    if (options.check_kernels) {
+      const CheckedRun run =
+          device.run_checked(graphs[m], random_inputs(graphs[m], {}, options.common.seed), CheckExtent().seconds);
+      for (const std::string& fault : run.faults)
+        std::cerr << "rewright: warning: " << options.models[m] << ": " << fault << "\n";
+      report_kernels(options.common, options.device, run, facts);
+    }
+    models.push_back(std::move(facts));
     text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to "
          << high * 1e3 << "), " << std::setprecision(1) << 1 / median << " a second";
     if (m > 0) {  // times of one round are adjacent: their ratios are stable while the machine's speed drifts
@@ -97,9 +105,34 @@ int bench_command(const BenchOptions& options) {
     }
     text << "\n";
   }
+  return {{"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}};
+}
+
+int bench_command(const BenchOptions& options) {
+  const std::vector<AtSizes> sets = read_models(options);
+  Interruption interruption;
+  const std::unique_ptr<Device> device =
+      make_device(options.device, thread_count(options.common), options.math, options.kernels);
+  TimingOptions timing;
+  timing.min_seconds = parse_seconds(options.seconds) / static_cast<double>(sets.size());
+  timing.max_seconds = std::max(2 * timing.min_seconds, 10.0 / static_cast<double>(sets.size()));
+  timing.seed = options.common.seed;
+  timing.cancel = interruption.token();
+  timing.check_kernels = options.check_kernels;
+  std::ostringstream text;
+  text << std::fixed;
+  nlohmann::json report, list = nlohmann::json::array();
+  for (const AtSizes& at : sets) {
+    nlohmann::json facts = bench_at(options, at, *device, timing, text);
+    if (report.is_null()) report = facts;  // of the first sizes, where there are several
+    facts["sizes"] = at.sizes.sizes;
+    facts["weight"] = at.sizes.weight;
+    list.push_back(std::move(facts));
+  }
+  report["device"] = options.device;
+  report["sets_of_sizes"] = std::move(list);
   say(options.common, text.str());
-  write_json(options.common,
-             {{"device", options.device}, {"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}});
+  write_json(options.common, report);
   return kDone;
 }
 
@@ -112,7 +145,9 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
                                   "rewright bench model.onnx faster.onnx --device onnxruntime --threads 1", o.common);
   command->add_option("models", o.models, "one model or several with the same inputs")->required()->type_name("MODEL.onnx");
   command->add_option("--device", o.device, device_names(DeviceUse::kMeasure, "or"))->capture_default_str();
-  command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")
+  command
+      ->add_option("--shape", o.shapes,
+                   "sizes where the models leave them open, NAME=1x3x224x224, or several: NAME=1x8,1x64 (repeatable)")
       ->type_name("NAME=SIZES");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);

@@ -14,6 +14,7 @@
 
 #include "api/choices.h"
 #include "api/devices.h"
+#include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
 #include "graph/graph.h"

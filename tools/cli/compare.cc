@@ -56,8 +56,8 @@ std::vector<Tensor> in_order(const Graph& graph, std::vector<Tensor> outputs, co
 
 int compare_command(const CompareOptions& options) {
   const Graph a = import_onnx(options.first), b = import_onnx(options.second);
-  const std::map<std::string, std::int64_t> sizes = symbol_sizes(a, parse_shapes(options.shapes));
-  std::map<std::string, std::size_t> input_of;  // numbers of the second model's inputs
+  const std::vector<WeightedSizes> sizes = symbol_sizes(a, parse_shapes(options.shapes));
+  std::map<std::string, std::size_t> input_of;  // of the second model
   for (std::size_t i = 0; i < b.inputs().size(); ++i) input_of[b.value(b.inputs()[i]).name] = i;
   const auto require_same = [&](bool same, const std::string& what) {
     if (!same) throw Error(ErrorCode::kBadInput, "the models have different " + what, options.first + ", " + options.second);
@@ -70,10 +70,12 @@ int compare_command(const CompareOptions& options) {
                  "outputs");
   const std::unique_ptr<Device> device = device_of(options);
   std::vector<OutputReport> differences(a.outputs().size());
-  const int runs = options.inputs.empty() ? options.runs : 1;
+  // As many at each of the given sizes.
+  const int sets = static_cast<int>(sizes.size()), runs = options.inputs.empty() ? options.runs * sets : 1;
   for (int run = 0; run < runs; ++run) {
+    const auto seed = options.common.seed + static_cast<std::uint64_t>(run / sets);
     const std::vector<Tensor> inputs = options.inputs.empty()
-                                           ? random_inputs(a, sizes, options.common.seed + static_cast<std::uint64_t>(run))
+                                           ? random_inputs(a, sizes[static_cast<std::size_t>(run % sets)].sizes, seed)
                                            : in_order_of_inputs(a, read_named_tensors(options.inputs));
     std::vector<Tensor> others(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) others[input_of.at(a.value(a.inputs()[i]).name)] = inputs[i];
@@ -118,7 +120,8 @@ CLI::App* add_compare(CLI::App& program, Run& run) {
   command->add_option("--runs", o.runs, "random inputs to try")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--input", o.inputs, "a tensor for an input, instead of random ones (repeatable)")
       ->type_name("NAME=FILE(.npy|.pb)");
-  command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
+  command->add_option("--shape", o.shapes, "sizes where the model leaves them open, one set or several (repeatable)")
+      ->type_name("NAME=SIZES");
   command->add_option("--device", o.device, device_names(DeviceUse::kRun, "or"))->capture_default_str();
   command->callback([options, &run] { run = [options] { return compare_command(*options); }; });
   return command;

@@ -19,6 +19,22 @@ struct OptimizeOptions {
   OptimizationRequest request;
 };
 
+// A line for each of several sets of sizes.
+std::string table_of_sizes(const std::vector<SizesReport>& sets) {
+  std::ostringstream out;
+  for (const SizesReport& set : sets) {
+    out << "  at " << to_string(set.at.sizes) << " (weight " << std::defaultfloat << std::setprecision(3) << set.at.weight
+        << "): ";
+    out << std::fixed << std::setprecision(3) << "predicted " << set.predicted_before * 1e3 << " -> "
+        << set.predicted_after * 1e3 << " ms";
+    if (set.measured_before > 0)
+      out << ", measured " << set.measured_before * 1e3 << " -> " << set.measured_after * 1e3 << " ms, " << std::setprecision(2)
+          << set.speedup << " times as fast";
+    out << "\n";
+  }
+  return out.str();
+}
+
 std::string summary(const OptimizeOptions& options, const OptimizeReport& r, const nlohmann::json& facts) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(3);
@@ -30,6 +46,7 @@ std::string summary(const OptimizeOptions& options, const OptimizeReport& r, con
     if (const auto size = facts.at("sizes").find(name.get<std::string>()); size != facts.at("sizes").end())
       chosen += (chosen.empty() ? "" : ", ") + size.key() + " " + size->dump();
   if (!chosen.empty()) out << "\n  sizes      " << chosen << ", which the model leaves open (others with --shape)";
+  if (r.at.size() > 1) out << "\n" << table_of_sizes(r.at) << "  their weighted mean:";
   out << "\n  predicted  " << r.predicted_before * 1e3 << " -> " << r.predicted_after * 1e3 << " ms\n";
   if (r.objective == "memory")
     out << "  peak       " << r.quantities_before.peak_bytes * 1e-6 << " -> " << r.quantities_after.peak_bytes * 1e-6

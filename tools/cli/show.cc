@@ -106,7 +106,7 @@ int show_unsupported(const ShowOptions& options, const Graph& graph) {
 int show_model(const ShowOptions& options) {
   const Graph model = import_onnx(options.file);
   Graph graph = model;
-  const std::map<std::string, std::int64_t> sizes = symbol_sizes(graph, parse_shapes(options.shapes));
+  const std::map<std::string, std::int64_t> sizes = one_set_of_sizes(graph, parse_shapes(options.shapes));
   if (!sizes.empty())
     graph = with_sizes(graph, [&](const Atom& atom) -> std::optional<Index> {
       const auto at = atom.kind == Atom::Kind::kSymbol ? sizes.find(atom.name) : sizes.end();
