@@ -160,6 +160,60 @@ class Sizes(unittest.TestCase):
             for got, want in zip(run(x, by), program(x, by)):
                 self.assertTrue(torch.allclose(got, want) if isinstance(want, torch.Tensor) else got == want)
 
+    def assert_compiles_as_often_as_torch(self, module, arguments, trained=False):
+        """arguments: of calls with different sizes. Of whose results gradients are taken, if it is trained."""
+
+        def run_all(run):
+            results = []
+            for inputs in arguments:
+                result = run(*inputs)
+                if trained:
+                    module.zero_grad()
+                    result.square().sum().backward()
+                    result = torch.cat([parameter.grad.flatten() for parameter in module.parameters()])
+                results.append(result.detach())
+            return results
+
+        with torch.set_grad_enabled(trained):
+            expected = run_all(module)
+            torch._dynamo.reset()
+            counters.clear()
+            run_all(torch.compile(module, backend="aot_eager", dynamic=True))
+            needed = counters["stats"]["unique_graphs"]
+            found = run_all(compiled(module, dynamic=True))
+        for got, want in zip(found, expected):
+            self.assertLess(error(got, want), 1e-4)
+        self.assertEqual(counters["stats"]["unique_graphs"], needed)
+        self.assertEqual(counted("graphs"), needed * (2 if trained else 1))
+        self.assertEqual([counted(what) for what in ("parts in torch", "parts that differed", "graphs in torch")], [0, 0, 0])
+
+    def test_sizes_that_change_compile_as_often_as_torch_itself(self):
+        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, dropout=0.0)
+        encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+        lengths = [(torch.randn(batch, length, 32),) for batch, length in ((2, 7), (3, 12), (5, 3), (2, 40), (4, 7))]
+        self.assert_compiles_as_often_as_torch(encoder, lengths)
+        images = [(torch.randn(batch, 3, height, width),) for batch, height, width in ((2, 16, 20), (3, 24, 16), (5, 12, 40), (4, 30, 22))]
+        for mode, factor in (("nearest", 2.0), ("nearest", None), ("bilinear", 1.7), ("bicubic", None)):
+            with self.subTest(mode=mode, factor=factor):
+
+                class Resampling(nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.down, self.up = nn.Conv2d(3, 4, 3, 2, 1), nn.Conv2d(4, 2, 3, padding=1)
+
+                    def forward(self, x, mode=mode, factor=factor):
+                        to = {"scale_factor": factor} if factor else {"size": x.shape[2:]}
+                        return self.up(nn.functional.interpolate(self.down(x).relu(), mode=mode, **to))
+
+                self.assert_compiles_as_often_as_torch(Resampling().eval(), images)
+
+    def test_training_with_batches_of_other_sizes_compiles_as_often_as_torch_itself(self):
+        batches = (8, 8, 5, 8, 3)
+        dense = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 2))
+        self.assert_compiles_as_often_as_torch(dense, [(torch.randn(batch, 6),) for batch in batches], trained=True)
+        images = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.SiLU(), nn.Conv2d(4, 4, 3, padding=1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
+        self.assert_compiles_as_often_as_torch(images, [(torch.randn(batch, 3, 12, 16),) for batch in batches], trained=True)
+
 
 class Memory(unittest.TestCase):
     """The owner and the layout of results' memory."""

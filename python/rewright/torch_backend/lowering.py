@@ -8,6 +8,7 @@ import contextlib
 import operator
 
 import torch
+from torch._decomp.decompositions import upsample_compute_output_size
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -103,6 +104,18 @@ def _taken_apart(node, inputs, table):
         return None
 
 
+def _whole(packet):
+    """What interpolate calls (overload "vec": a size or factors), as one call of the resampling itself. Torch's own one in C++ does the
+    same, but not with sizes that are symbols."""
+
+    def resampling(input, output_size, *given, **named):  # noqa: A002  (torch's name)
+        *corners, factors = (*given, *(named[name] for name in ("align_corners", "scale_factors") if name in named))
+        sizes = upsample_compute_output_size(input.size(), output_size, factors)
+        return packet.default(input, sizes, *corners, *(factors or [None] * len(sizes)))
+
+    return resampling
+
+
 @contextlib.contextmanager
 def whole_resamplings():
     """Resamplings come out of a trace as they are. Torch takes them apart by kernels in Python, which no table of decompositions turns off."""
@@ -111,17 +124,21 @@ def whole_resamplings():
         if "upsample" not in name:
             continue
         packet = getattr(aten, name)
-        for overload in (getattr(packet, which) for which in packet.overloads()):
+        for which in packet.overloads():
+            overload = getattr(packet, which)
             kernels = {key: overload.py_kernels[key] for key in _KEYS if key in overload.py_kernels}
             if kernels:
-                hidden[overload] = kernels
+                hidden[overload] = kernels, _whole(packet) if which == "vec" else None
     try:
-        for overload, kernels in hidden.items():
+        for overload, (kernels, whole) in hidden.items():
             for key in kernels:
-                del overload.py_kernels[key]
+                if whole is None:
+                    del overload.py_kernels[key]
+                else:
+                    overload.py_kernels[key] = whole
             overload._dispatch_cache.clear()
         yield
     finally:
-        for overload, kernels in hidden.items():
+        for overload, (kernels, _) in hidden.items():
             overload.py_kernels.update(kernels)
             overload._dispatch_cache.clear()

@@ -220,7 +220,7 @@ class _Symbols:
                     self.at.setdefault(size.node.expr, (node, axis))
 
     def size(self, value):
-        """A node or a number, or None if a symbol of it is no tensor's size."""
+        """A node or a number, or None if a symbol of it is no tensor's size, or it cannot be written as nodes."""
         expression = value.node.expr
         if expression.is_number:
             return int(expression)
@@ -236,7 +236,14 @@ class _Symbols:
         if expression not in self.made:
             environment = {symbol: torch.fx.Proxy(self.made[symbol], self.tracer) for symbol in expression.free_symbols}
             before = set(self.graph.nodes)
-            self.made[expression] = sympy_interp(PythonReferenceAnalysis, environment, expression).node
+            try:
+                self.made[expression] = sympy_interp(PythonReferenceAnalysis, environment, expression).node
+            except torch.fx.proxy.TraceError:  # functions that decide by their argument, as a factor's product cut off to an integer
+                for node in reversed(self.graph.nodes):
+                    if node not in before:
+                        self.graph.erase_node(node)
+                self.made[expression] = None
+                return None
             for node in self.graph.nodes:
                 if node not in before:
                     node.meta["val"] = value  # only that it is an integer matters
