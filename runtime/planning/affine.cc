@@ -4,12 +4,6 @@
 
 namespace rewright::planning {
 
-namespace {
-
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
-}  // namespace
-
 void Affine::add(const Affine& other, std::int64_t times) {
   constant += other.constant * times;
   if (coefficients.size() < other.coefficients.size()) coefficients.resize(other.coefficients.size());

@@ -10,6 +10,8 @@
 
 namespace rewright::planning {
 
+inline std::int64_t floor_quotient(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
 // A variable v with low <= v < high.
 struct Range {
   std::int64_t low = 0, high = 1;

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "expressions/free_variables.h"
+#include "runtime/planning/traits.h"
 
 namespace rewright::planning {
 
@@ -31,7 +31,7 @@ class Composer {
       done_.emplace_back(std::pair(node, position), result);
       return result;
     }
-    const Definition definition = facts_.define(*facts_.graph().nodes()[node]);
+    const Definition& definition = facts_.define(*facts_.graph().nodes()[node]);
     const Output& output = definition.outputs()[0];
     std::map<std::uint64_t, Index> atoms;
     for (std::size_t a = 0; a < position.size(); ++a)
@@ -77,14 +77,14 @@ class Composer {
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i] == kNoValue || (i > 0) != static_cast<bool>(facts_.constant(node.inputs[i]))) return std::nullopt;
     if (facts_.info(node.inputs[0]).sizes != facts_.info(node.outputs[0]).sizes) return std::nullopt;
-    const Definition definition = facts_.define(node);
     Chain chain;
     chain.start = node.inputs[0];
     chain.nodes = {n};
     chain.result = node.outputs[0];
-    chain.element = definition.outputs()[0].element;
-    chain.position = definition.outputs()[0].position;
-    chain.operands = node.inputs;
+    chain.set_expression([&] {
+      const Output& output = facts_.define(node).outputs()[0];
+      return Chain::Expression{output.element, output.position, node.inputs};
+    });
     return facts_.channel_affine(chain);
   }
 
@@ -117,21 +117,16 @@ Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const st
   chain.start = start;
   chain.nodes = nodes;
   chain.result = facts.graph().nodes()[static_cast<std::size_t>(nodes.back())]->outputs[0];
-  for (std::size_t a = 0; a < facts.info(chain.result).sizes.size(); ++a)
-    chain.position.push_back(Index::fresh("i" + std::to_string(a)));
-  Composer composer(facts, producers, nodes, start, shorten);
-  chain.element = composer.compose(nodes.back(), chain.position);
-  chain.operands = std::move(composer.operands);
-  return chain;
-}
-
-bool has_position(const ElementNode& element) {
-  bool found = false;
-  for_each_index(element, [&](const Index& index) {
-    for_each_atom(index, [&](const Atom& atom) { found = found || atom.kind == Atom::Kind::kPosition; });
+  chain.set_expression([&facts, &producers, nodes, start, shorten, result = chain.result] {
+    Chain::Expression e;
+    for (std::size_t a = 0; a < facts.info(result).sizes.size(); ++a)
+      e.position.push_back(Index::fresh("i" + std::to_string(a)));
+    Composer composer(facts, producers, nodes, start, shorten);
+    e.element = composer.compose(nodes.back(), e.position);
+    e.operands = std::move(composer.operands);
+    return e;
   });
-  return found ||
-         std::any_of(element.arguments.begin(), element.arguments.end(), [](const Element& e) { return has_position(*e); });
+  return chain;
 }
 
 }  // namespace rewright::planning

@@ -175,25 +175,26 @@ Graph with_matrix_products(const Graph& graph, const std::function<bool(const No
     return value.constant || (value.shape_known && is_real(value.type.type) && all_constant(value.type.shape));
   };
   const auto contraction = [&](const Node& node) -> std::optional<Contraction> {
-    if (node.op == nullptr || node.inputs.size() != 2 || node.outputs.size() != 1 || served(node)) return std::nullopt;
+    if (node.op == nullptr || node.inputs.size() != 2 || node.outputs.size() != 1) return std::nullopt;
     if (!is_known(node.inputs[0]) || !is_known(node.inputs[1]) || !is_known(node.outputs[0])) return std::nullopt;
+    if (served(node)) return std::nullopt;
     const auto types = graph.operand_types(node);
     const Definition definition =
         node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(types)));
     if (!definition.has_denotation()) return std::nullopt;
     return match(definition.outputs()[0], values(types[0]->shape), values(types[1]->shape));
   };
+  std::vector<std::optional<Contraction>> found;
+  for (const auto& node : graph.nodes()) found.push_back(contraction(*node));
+  if (std::none_of(found.begin(), found.end(), [](const auto& c) { return c.has_value(); })) return graph;
   Rewriter rewriter(graph);
-  bool any = false;
-  for (const auto& node : graph.nodes()) {
-    const auto found = contraction(*node);
-    any = any || found;
-    if (found)
-      rewriter.add(node, *found);
+  for (std::size_t n = 0; n < found.size(); ++n) {
+    if (found[n])
+      rewriter.add(graph.nodes()[n], *found[n]);
     else
-      rewriter.keep(node);
+      rewriter.keep(graph.nodes()[n]);
   }
-  return any ? rewriter.take() : graph;
+  return rewriter.take();
 }
 
 }  // namespace rewright::planning

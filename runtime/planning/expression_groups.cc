@@ -1,10 +1,8 @@
 // Groups nodes without kernels into expressions.
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
-#include "operators/readings/operation_count.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/partition.h"
 
@@ -18,28 +16,7 @@ constexpr std::size_t kMaxGroup = 24;     // nodes
 constexpr std::size_t kMaxOperands = 16;  // read by a group
 constexpr double kCheap = 4;              // operations per element that may be repeated
 
-// Is the element clamped to its type's range before it becomes an integer, as in quantization?
-bool is_limited(const Element& e) {
-  if (e->kind != Kind::kConvert || e->scalar != Scalar::kInteger) return false;
-  const auto limits = [](const Element& x, Kind kind) { return x->kind == kind && x->arguments[1]->kind == Kind::kConstant; };
-  const Element& high = e->arguments[0];
-  return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
-}
-
-// Is part of the element only used under a condition?
-bool has_guard(const Element& e) {
-  const bool here = e->kind == Kind::kRead ? e->zero_outside : !e->conditions.empty();
-  return here || std::any_of(e->arguments.begin(), e->arguments.end(), has_guard);
-}
-
-// Properties of a node's denotation that decide what it may be grouped with.
-struct Traits {
-  bool reduces = false, has_position = false, has_guard = false;
-  double operations = 0;  // per element
-  std::int64_t elements = 0;
-};
-
-// A group that grows from its root (the node of its result) towards producers of its operands.
+// A group that grows from its root, the node of its result, to producers of what it reads.
 struct Growing {
   int root;
   std::set<int> members;
@@ -76,8 +53,8 @@ class ExpressionGroups {
     }
     group.nodes.assign(growing.members.begin(), growing.members.end());
     Chain chain = compose(kernels_, p_.producers, group.nodes, kNoValue, true);
-    group.copy = chain.element->kind == Kind::kRead && !p_.uses.is_output(group.result) &&
-                 kernels_.info(chain.operands[0]).type == kernels_.info(group.result).type;
+    group.copy = chain.element()->kind == Kind::kRead && !p_.uses.is_output(group.result) &&
+                 kernels_.info(chain.operands()[0]).type == kernels_.info(group.result).type;
     group.chain = std::move(chain);
   }
 
@@ -110,9 +87,9 @@ class ExpressionGroups {
   bool is_worth_adding(const Growing& group, ValueId operand) {
     const int producer = p_.producers[operand];
     if (!keeps_values(producer, group.root) || reads_more_than_allowed(group, producer)) return false;
-    // A guarded element is also computed at unused positions, where an index may be outside without being an error.
-    if (traits(producer).has_position &&
-        std::any_of(group.members.begin(), group.members.end(), [&](int m) { return traits(m).has_guard; }))
+    // A guarded element is computed at unused positions too, where an index may be outside without being an error.
+    if (p_.traits(producer).has_position &&
+        std::any_of(group.members.begin(), group.members.end(), [&](int m) { return p_.traits(m).has_guard; }))
       return false;
     if (is_computed_again_dearly(producer, operand)) return false;
     // If the group's result is requantized, the quantization of stored reals stays separate: requantizations are then functions
@@ -130,27 +107,15 @@ class ExpressionGroups {
 
   // Would adding the producer repeat a reduction, or more than a few operations, for any of its elements?
   bool is_computed_again_dearly(int producer, ValueId operand) {
-    const Traits& produced = traits(producer);
+    const Traits& produced = p_.traits(producer);
     if (produced.reduces && !p_.uses.nodes(operand).empty()) return true;
     const auto& users = p_.uses.nodes(operand);
     return produced.operations > kCheap && std::any_of(users.begin(), users.end(), [&](std::int32_t u) {
-             const Traits& consumer = traits(u);
-             return consumer.reduces || consumer.elements > produced.elements;
+             return p_.traits(u).reduces || elements(u) > elements(producer);
            });
   }
 
-  const Traits& traits(int n) {
-    if (const auto found = traits_.find(n); found != traits_.end()) return found->second;
-    const Definition definition = kernels_.define(p_.node(n));
-    const Output& output = definition.outputs()[0];
-    Traits t;
-    t.reduces = has_reduction(output.element);
-    t.has_position = has_position(*output.element);
-    t.has_guard = has_guard(output.element);
-    t.operations = static_cast<double>(operation_count(output.element).constant().value_or(1000));
-    t.elements = element_count(values(output.type.shape));
-    return traits_.emplace(n, t).first->second;
-  }
+  std::int64_t elements(int n) const { return element_count(kernels_.info(p_.node(n).outputs[0]).sizes); }
 
   bool is_free_value(ValueId value) const { return p_.producers[value] >= 0 && p_.is_free(p_.producers[value]); }
 
@@ -159,12 +124,12 @@ class ExpressionGroups {
     const Node& node = p_.node(n);
     const DataType type = kernels_.info(node.outputs[0]).type, result = kernels_.info(p_.node(root).outputs[0]).type;
     if (type == DataType::kInt64 || type == DataType::kBool) return true;
-    const Element element = kernels_.define(node).outputs()[0].element;
+    const Traits& produced = p_.traits(n);
     if (kernels_.fuses_quantization()) {
-      if (is_8_bits(type) && is_limited(element)) return true;
+      if (is_8_bits(type) && produced.is_limited) return true;
       if (type == DataType::kFloat && is_8_bits(result)) return true;
     }
-    if (element->kind == Kind::kRead && kernels_.info(node.inputs[0]).type == type) return true;
+    if (produced.only_reads && kernels_.info(node.inputs[0]).type == type) return true;
     return kernels_.may_stay_unrounded(type) && type == result;
   }
 
@@ -185,7 +150,6 @@ class ExpressionGroups {
 
   Partition& p_;
   DeviceKernels& kernels_;
-  std::map<int, Traits> traits_;  // by node
 };
 
 }  // namespace

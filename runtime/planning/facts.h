@@ -1,9 +1,12 @@
 // The questions that grouping asks a device's planner: facts of the graph, and the nodes that its kernels compute.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "expressions/element.h"
@@ -11,14 +14,35 @@
 
 namespace rewright::planning {
 
-// Nodes as one expression. If it starts at a kernel's result, other nodes use only `result`.
-struct Chain {
+// Nodes as one expression. Where it starts at a kernel's result, only `result` is used by other nodes. The expression is
+// composed when it is first asked for: a kernel knows most chains by their nodes.
+class Chain {
+ public:
+  struct Expression {
+    Element element;                // of the result, over `operands`
+    Indices position;               // the axes of the result
+    std::vector<ValueId> operands;  // the first is the start, if there is one
+  };
+
   ValueId start = kNoValue;
   std::vector<int> nodes;  // ascending
   ValueId result = kNoValue;
-  Element element;                // of the result, over `operands`
-  Indices position;               // the axes of the result
-  std::vector<ValueId> operands;  // the first is the start, if any
+
+  // `compose` is called at most once.
+  void set_expression(std::function<Expression()> compose) { compose_ = std::move(compose); }
+  const Expression& expression() const {
+    if (!expression_) expression_ = std::exchange(compose_, nullptr)();
+    return *expression_;
+  }
+  const Element& element() const { return expression().element; }
+  const Indices& position() const { return expression().position; }
+  const std::vector<ValueId>& operands() const { return expression().operands; }
+
+  mutable std::optional<std::uint64_t> name;  // that a device knows the function by; set when it is first asked for
+
+ private:
+  mutable std::function<Expression()> compose_;
+  mutable std::optional<Expression> expression_;
 };
 
 // start * scale[c] + shift[c] with constants by channel (axis 1).
@@ -26,7 +50,20 @@ struct ChannelAffine {
   std::vector<double> scale, shift;
 };
 
-// A graph of known sizes.
+// What grouping asks of the denotation of a node's first output.
+struct Traits {
+  bool has_denotation = false;  // all outputs have one; else the rest says nothing
+  bool reduces = false;
+  bool has_position = false;  // reads at a position that is data: execution has to check whether it is outside of its axis
+  bool has_guard = false;     // depends on a part only under a condition
+  bool is_limited = false;    // to the range of its type before it becomes an integer, as quantization does
+  bool only_reads = false;    // the element is one of an operand's, or 0
+  int moved = -1;             // the operand of which it only moves elements; -1: it does more
+  double operations = 0;      // per element, where nothing is reduced
+};
+Traits traits_of(const Definition& definition);
+
+// A graph whose sizes are all known.
 class Facts {
  public:
   virtual ~Facts() = default;
@@ -34,8 +71,9 @@ class Facts {
   virtual ValueInfo info(ValueId value) const = 0;
   // The value, if it is known at planning time; otherwise an empty tensor.
   virtual const Tensor& constant(ValueId value) const = 0;
-  virtual Definition define(const Node& node) const = 0;
-  // Does an output depend on the node, other than through values known at planning time?
+  virtual const Definition& define(const Node& node) const = 0;
+  virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
+  // Does an output depend on the node, other than through values that are known now?
   virtual bool needed(std::size_t node) const = 0;
   // Adds a constant that is not in the graph; returns the number by which the functions above know it.
   virtual ValueId add_constant_value(Tensor tensor) = 0;

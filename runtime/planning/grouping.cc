@@ -11,7 +11,8 @@ Partition::Partition(DeviceKernels& device)
       graph(device.graph()),
       producers(graph.producers()),
       uses(graph, [&](std::size_t n) { return device.needed(n); }),
-      group_of(graph.nodes().size(), -1) {}
+      group_of(graph.nodes().size(), -1),
+      traits_(graph.nodes().size()) {}
 
 Group& Partition::add_group(int n) {
   group_of[static_cast<std::size_t>(n)] = static_cast<int>(groups.size());
@@ -44,11 +45,6 @@ std::vector<Group> make_groups(DeviceKernels& kernels) {
   std::vector<Group>& groups = partition.groups;
   std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });
   return std::move(groups);
-}
-
-bool has_reduction(const Element& e) {
-  if (e->kind == ElementNode::Kind::kReduce) return true;
-  return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
 }
 
 }  // namespace rewright::planning

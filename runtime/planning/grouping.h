@@ -21,6 +21,4 @@ struct Group {
 // Groups the needed nodes of a graph; returns groups in execution order.
 std::vector<Group> make_groups(DeviceKernels& kernels);
 
-bool has_reduction(const Element& element);
-
 }  // namespace rewright::planning

@@ -11,9 +11,7 @@ namespace rewright::planning {
 
 namespace {
 
-using Kind = ElementNode::Kind;
-
-constexpr std::size_t kMaxChain = 8;  // nodes after a kernel that are considered together
+constexpr std::size_t kMaxChain = 8;  // nodes behind a kernel that are looked at together
 
 // Collected elementwise nodes after a value.
 struct Collected {
@@ -53,9 +51,8 @@ class KernelGroups {
     const Node& node = p_.node(n);
     if (auto kernel = kernels_.match(node)) return kernel;
     if (!p_.is_free(n) || kernels_.has_kernels(node.op->name())) return nullptr;
-    const Definition definition = kernels_.define(node);
-    const bool reduces = definition.has_denotation() && has_reduction(definition.outputs()[0].element);
-    return reduces ? kernels_.match_reduction(node) : nullptr;
+    const Traits& traits = p_.traits(n);
+    return traits.has_denotation && traits.reduces ? kernels_.match_reduction(node) : nullptr;
   }
 
   void absorb_around(Group& group) {
@@ -87,8 +84,8 @@ class KernelGroups {
   }
 
   bool is_elementwise(int n) const {
-    const Definition definition = kernels_.define(p_.node(n));
-    return definition.has_denotation() && !has_reduction(definition.outputs()[0].element);
+    const Traits& traits = p_.traits(n);
+    return traits.has_denotation && !traits.reduces;
   }
 
   // Producers whose results the kernel recomputes join the group if nothing else needs them. Otherwise they are no longer read
@@ -231,12 +228,13 @@ class KernelGroups {
   bool is_view(int n) const {
     const Node& node = p_.node(n);
     if (!p_.is_free(n) || node.inputs.empty() || node.inputs[0] == kNoValue || p_.uses.is_output(node.outputs[0])) return false;
-    const Definition definition = kernels_.define(node);
-    if (!definition.has_denotation()) return false;
-    const Output& output = definition.outputs()[0];
-    const ValueInfo input = kernels_.info(node.inputs[0]);
-    return input.type == output.type.type && !is_between_quantized(n) && !is_moved_before(node.inputs[0], n) &&
-           keeps_order(output.element, output.position, values(output.type.shape), input.sizes);
+    const Traits& traits = p_.traits(n);
+    if (!traits.has_denotation || traits.moved != 0) return false;
+    const ValueInfo input = kernels_.info(node.inputs[0]), result = kernels_.info(node.outputs[0]);
+    if (input.type != result.type || element_count(input.sizes) != element_count(result.sizes)) return false;
+    if (is_between_quantized(n) || is_moved_before(node.inputs[0], n)) return false;
+    const Output& output = kernels_.define(node).outputs()[0];
+    return keeps_order(output.element, output.position, result.sizes, input.sizes);
   }
 
   // Is the node between a dequantization and a quantization? Then all three are one function of bytes.
@@ -256,11 +254,9 @@ class KernelGroups {
     const int producer = p_.producers[value];
     if (producer < 0 || p_.uses.only_node(value) != n || !p_.is_free(producer)) return false;
     const Node& node = p_.node(producer);
-    const Definition definition = kernels_.define(node);
-    if (kernels_.has_kernels(node.op->name()) || !definition.has_denotation()) return false;
-    const Element& element = definition.outputs()[0].element;
-    if (element->kind != Kind::kRead || element->zero_outside) return false;
-    const ValueId source = node.inputs[static_cast<std::size_t>(element->operand)];
+    const Traits& traits = p_.traits(producer);
+    if (kernels_.has_kernels(node.op->name()) || !traits.has_denotation || traits.moved < 0) return false;
+    const ValueId source = node.inputs[static_cast<std::size_t>(traits.moved)];
     return !kernels_.constant(source) && kernels_.info(source).type == kernels_.info(value).type;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/planning/grouping.h"
@@ -28,7 +29,15 @@ struct Partition {
   void join(Group& group, int node);
   // May the node become part of an expression? It must be in no group, and only its first output used.
   bool is_free(int node) const;
-  bool has_denotation(int node) const { return kernels.define(this->node(node)).has_denotation(); }
+  bool has_denotation(int node) const { return traits(node).has_denotation; }
+  const Traits& traits(int node) const {
+    std::optional<Traits>& known = traits_[static_cast<std::size_t>(node)];
+    if (!known) known = kernels.traits(this->node(node));
+    return *known;
+  }
+
+ private:
+  mutable std::vector<std::optional<Traits>> traits_;  // by node
 };
 
 // First phase: groups of kernels with everything they absorb; opaque nodes; views.

@@ -6,11 +6,12 @@ namespace rewright::planning {
 
 namespace {
 
-// The Slices that replace a node; empty if its results are not slices.
-std::vector<Node> slices_of(const Graph& graph, const Node& node) {
+// The Slices that replace a node; none if its results are no slices.
+std::vector<Node> slices_of(const Graph& graph, const Node& node, const std::function<bool(const Node&)>& computes) {
   if (node.op == nullptr || node.outputs.size() < 2) return {};
   for (const ValueId i : node.inputs)
     if (i != kNoValue && !graph.value(i).shape_known) return {};
+  if (computes(node)) return {};
   const Definition definition =
       node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph.operand_types(node))));
   if (!definition.has_denotation()) return {};
@@ -42,10 +43,10 @@ std::vector<Node> slices_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Graph with_pieces_apart(Graph graph) {
+Graph with_pieces_apart(Graph graph, const std::function<bool(const Node&)>& computes) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   std::vector<std::vector<Node>> slices;
-  for (const auto& node : nodes) slices.push_back(slices_of(graph, *node));
+  for (const auto& node : nodes) slices.push_back(slices_of(graph, *node, computes));
   if (std::all_of(slices.begin(), slices.end(), [](const auto& list) { return list.empty(); })) return graph;
   graph.drop_nodes_from(0);
   for (std::size_t n = 0; n < nodes.size(); ++n) {

@@ -38,17 +38,30 @@ bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs) {
   return false;
 }
 
-Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
+namespace {
+
+template <class WithSizes>
+Graph specialized(const Graph& graph, std::span<const Tensor> inputs, const WithSizes& with) {
   const Substitution sizes = bind_sizes(graph, inputs);
   if (is_open_and_empty(graph, inputs)) return read_again(graph, inputs);
   try {
-    return with_sizes(graph, sizes);
+    return with(sizes);
   } catch (const Error& contradiction) {
     if (contradiction.code() != ErrorCode::kBadInput) throw;
     Graph again = read_again(graph, inputs);
     if (is_whole(graph) && !is_whole(again)) throw;
     return again;
   }
+}
+
+}  // namespace
+
+Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
+  return specialized(graph, inputs, [&](const Substitution& sizes) { return with_sizes(graph, sizes); });
+}
+
+Graph specialized(const OpenGraph& graph, std::span<const Tensor> inputs) {
+  return specialized(graph.graph(), inputs, [&](const Substitution& sizes) { return graph.with_sizes(sizes); });
 }
 
 }  // namespace rewright::graph

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "graph/graph.h"
+#include "graph/open_graph.h"
 
 namespace rewright::graph {
 
@@ -11,6 +12,8 @@ namespace rewright::graph {
 // where these have different names. If one of them is 1 in these inputs, the assumption does not hold, and the model is
 // imported again with their sizes. Throws Error(kBadInput) if inputs do not fit.
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs);
+// The same for many sets of inputs.
+Graph specialized(const OpenGraph& graph, std::span<const Tensor> inputs);
 
 // Exports the graph and imports it with the sizes of these inputs.
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs);

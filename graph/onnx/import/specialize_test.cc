@@ -37,6 +37,7 @@ TEST_CASE("sizes of different names that turn out to be broadcast") {
     INFO(text);
     const std::string bytes = text_bytes(text);
     const Graph open = import_onnx_bytes(bytes, "test");
+    const OpenGraph prepared(open);
     for (int round = 0; round < 12; ++round) {
       const auto sizes = [&] { return Sizes{either(random) ? 3 : 1, either(random) ? 4 : 1}; };
       const Tensor inputs[] = {counted(sizes()), counted(sizes())};
@@ -44,6 +45,7 @@ TEST_CASE("sizes of different names that turn out to be broadcast") {
       known.input_sizes = {{"x", inputs[0].sizes()}, {"y", inputs[1].sizes()}};
       const Tensor expected = interpret(import_onnx_bytes(bytes, "test", known), inputs).at(0);
       const Graph graph = specialized(open, inputs);
+      CHECK(to_string(specialized(prepared, inputs)) == to_string(graph));
       CHECK(values(graph.outputs()[0].type.shape) == expected.sizes());
       const Tensor found = interpret(graph, inputs).at(0);
       CHECK(found.sizes() == expected.sizes());

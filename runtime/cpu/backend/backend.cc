@@ -77,9 +77,10 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
-      graph_ = std::move(inputs);  // the plan has the constants in its own form
-    } else if (!resources_) {
-      resources_ = std::make_shared<CpuResources>(1);
+      graph_ = std::move(inputs);  // its constants are in the plan as it needs them
+    } else {
+      if (!resources_) resources_ = std::make_shared<CpuResources>(1);
+      open_ = std::make_unique<const OpenGraph>(graph_);
     }
   }
 
@@ -189,7 +190,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   }
 
   Graph sized_graph(std::span<const Tensor> inputs) const {
-    return options_.precision_double ? with_sizes(graph_, bind_sizes(graph_, inputs)) : specialized(graph_, inputs);
+    return options_.precision_double ? open_->with_sizes(bind_sizes(graph_, inputs)) : specialized(*open_, inputs);
   }
 
   static std::vector<Sizes> sizes_of(std::span<const Tensor> inputs) {
@@ -212,9 +213,14 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       options.counts_operations = options_.profile;
     }
     options.choices = choices_.get();
-    const std::shared_ptr<ArenaPool> arenas =
-        resources_ ? std::shared_ptr<ArenaPool>(resources_, &resources_->arenas) : nullptr;
-    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options), arenas); });
+    std::shared_ptr<ArenaPool> arenas;
+    std::shared_ptr<OutputPool> outputs;
+    if (resources_) {
+      arenas = {resources_, &resources_->arenas};
+      outputs = {resources_, &resources_->outputs};
+    }
+    auto runner =
+        translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options), arenas, outputs); });
     if (choices_) choices_->save();
     runner->measure(options_.profile);
     if (is_first) save_cache();
@@ -253,6 +259,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   std::shared_ptr<PlanRunner> fixed_;        // ... and then the only plan
   std::shared_ptr<CpuResources> resources_;  // null: used by the only plan alone
   bool is_open_ = false;                     // there may be several plans
+  std::unique_ptr<const OpenGraph> open_;    // for them
   SizedPlans plans_;
   std::optional<cpu::PlanCache> cache_;
   mutable std::mutex mutex_;                         // guards the members below

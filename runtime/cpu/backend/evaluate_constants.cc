@@ -135,6 +135,23 @@ std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const N
   return needed;
 }
 
+// Adds the node to another graph, where it reads these values. Types that are known are not inferred again.
+std::vector<ValueId> add_copy(Graph& to, const Graph& graph, const Node& node, std::vector<ValueId> inputs) {
+  const auto is_known = [&](ValueId v) {
+    return v == kNoValue || (graph.value(v).shape_known && graph.value(v).type.type != DataType::kUndefined);
+  };
+  if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known))
+    return to.add_node(*node.op, node.attributes, std::move(inputs));
+  Node copy;
+  copy.op = node.op;
+  copy.attributes = node.attributes;
+  copy.inputs = std::move(inputs);
+  for (const ValueId v : node.outputs) copy.outputs.push_back(v == kNoValue ? kNoValue : to.add_value(graph.value(v)));
+  std::vector<ValueId> outputs = copy.outputs;
+  to.add_raw(std::move(copy));
+  return outputs;
+}
+
 }  // namespace
 
 std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options, const std::vector<bool>& left_out) {
@@ -170,13 +187,13 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   };
   const std::vector<bool> needed = nodes_for(graph, is_constant_node, wanted, known_before);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    const auto& node = graph.nodes()[n];
     if (!needed[n]) continue;
+    const Node& node = *graph.nodes()[n];
     std::vector<ValueId> inputs;
-    for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
-    const std::vector<ValueId> outputs = part.add_node(*node->op, node->attributes, inputs);
-    for (std::size_t o = 0; o < node->outputs.size(); ++o) {
-      const ValueId v = node->outputs[o];
+    for (const ValueId i : node.inputs) inputs.push_back(copy_of(i));
+    const std::vector<ValueId> outputs = add_copy(part, graph, node, std::move(inputs));
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId v = node.outputs[o];
       if (v == kNoValue) continue;
       copies[v] = outputs.at(o);
       if (!wanted[v] || result[v]) continue;

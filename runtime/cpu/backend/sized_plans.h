@@ -21,6 +21,7 @@ struct CpuResources final : SharedResources {
   PreparedConstants constants;
   Recognitions recognitions;
   ArenaPool arenas;
+  OutputPool outputs;
 };
 
 // Thread-safe.

@@ -132,7 +132,7 @@ ValueId repeated_by_row(const Planner& planner, ValueId value) {
   if (source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0] ||
       element_count(repeated.sizes) == repeated.sizes[0])
     return kNoValue;
-  const Definition definition = planner.define(node);
+  const Definition& definition = planner.define(node);
   if (!definition.has_denotation()) return kNoValue;
   const Output& output = definition.outputs()[0];
   const ElementNode& read = *output.element;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/cpu/base/error_function_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/rows.h"
 
@@ -55,6 +56,24 @@ void mish(float* d, const float* a, Count n) {
   for (Count i = 0; i < n; ++i) {
     const float x = a[i], e = short_exp(at_most(30.0f, x)), m = e * (e + 2.0f);
     d[i] = x * (m / (m + 2.0f));
+  }
+}
+
+void gelu(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i], u = x * 0.70710678118654752f;
+    const float inside = error_function_within(at_most(4.0f, at_least(-4.0f, u)));
+    d[i] = 0.5f * x * (1.0f + (u > 3.925f ? 1.0f : u < -3.925f ? -1.0f : inside));
+  }
+}
+
+// (1 + tanh u) / 2 = 1 / (1 + exp(-2 u))
+void gelu_tanh(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i];
+    d[i] = x / (1.0f + short_exp(x * (-2 * 0.79788456080286536f) * (1.0f + 0.044715f * (x * x))));
   }
 }
 
@@ -192,8 +211,8 @@ float peak(float x, Count n) {
   return total;
 }
 
-constexpr RowLoops kTable{swish,     softplus,       mish,       copy, scale_columns,
-                          scale_row, window_maximum, window_sum, peak, 2 * kChains* kLanes};
+constexpr RowLoops kTable{swish,         softplus,  mish,           gelu,       gelu_tanh, copy,
+                          scale_columns, scale_row, window_maximum, window_sum, peak,      2 * kChains* kLanes};
 
 }  // namespace
 

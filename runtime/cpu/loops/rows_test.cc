@@ -83,6 +83,19 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       }
       CHECK(wrong == 0);
 
+      loops.gelu(y.data(), x.data(), n);
+      for (std::size_t c = 0; c < count; ++c) {
+        const double v = x[c], expected = 0.5 * v * (1 + std::erf(v / std::sqrt(2.0)));
+        wrong += !close(y[c], expected, 1e-6 * std::fabs(v));
+      }
+      CHECK(wrong == 0);
+      loops.gelu_tanh(y.data(), x.data(), n);
+      for (std::size_t c = 0; c < count; ++c) {
+        const double v = x[c], expected = 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+        wrong += !close(y[c], expected, 1e-6 * std::fabs(v));
+      }
+      CHECK(wrong == 0);
+
       loops.scale_row(y.data(), x.data(), n, -1.5f, 0.5f, -2, 3);
       for (std::size_t c = 0; c < count; ++c) wrong += !close(y[c], bounded(x[c] * -1.5 + 0.5, -2, 3), 1e-6);
       CHECK(wrong == 0);

@@ -10,7 +10,13 @@ namespace rewright::cpu {
 using dnnl::memory;
 
 const dnnl::engine& dnnl_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    // oneDNN keeps primitives that nobody has any more, with the code that it wrote for them: networks whose images have other
+    // sizes in each call would fill its 1024 places. These are enough for the networks that are prepared again and again.
+    constexpr int kGiven = 1024, kPrimitives = 256;
+    if (dnnl::get_primitive_cache_capacity() == kGiven) dnnl::set_primitive_cache_capacity(kPrimitives);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 

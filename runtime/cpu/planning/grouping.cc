@@ -15,7 +15,8 @@ class Grouping final : public planning::DeviceKernels {
   const Graph& graph() const override { return planner_.graph(); }
   ValueInfo info(ValueId value) const override { return planner_.info(value); }
   const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
-  Definition define(const Node& node) const override { return planner_.define(node); }
+  const Definition& define(const Node& node) const override { return planner_.define(node); }
+  planning::Traits traits(const Node& node) const override { return planner_.traits(node); }
   bool needed(std::size_t node) const override { return planner_.is_needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return has_node_kernels(operator_name); }

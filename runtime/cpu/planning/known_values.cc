@@ -57,6 +57,10 @@ const Definition& KnownValues::define(const Node& node) const {
   return *definition;
 }
 
+planning::Traits KnownValues::traits(const Node& node) const {
+  return recalled_traits(*recognitions_, graph_, node, [&] { return planning::traits_of(define(node)); });
+}
+
 const Node* KnownValues::producer(ValueId value) const {
   const int number = producer_number(value);
   return number < 0 ? nullptr : graph_.nodes()[static_cast<std::size_t>(number)].get();
@@ -113,8 +117,8 @@ void KnownValues::find_matrices() {
     if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
     const Tensor& source = constants_[node->inputs[0]];
     if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
-    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast changes the elements
-    const Definition definition = define(*node);
+    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast moves no element, but changes how they are stored
+    const Definition& definition = define(*node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];
     if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || output.position.size() != 2)

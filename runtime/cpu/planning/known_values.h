@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/planning/recognitions.h"
-#include "runtime/planning/graph_facts.h"
+#include "runtime/planning/facts.h"
 
 namespace rewright::cpu {
 
@@ -31,6 +31,7 @@ class KnownValues {
   Recognitions& recognitions() const { return *recognitions_; }
   // Cached by node.
   const Definition& define(const Node& node) const;
+  planning::Traits traits(const Node& node) const;
   const Node* producer(ValueId value) const;                        // null: none
   int producer_number(ValueId value) const;                         // position in the graph's nodes; -1: none
   bool is_needed(std::size_t node) const { return needed_[node]; }  // do outputs need it, and are its results unknown?

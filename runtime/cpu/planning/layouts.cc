@@ -18,8 +18,8 @@ LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
   const ValueInfo out = planner.info(group.result);
   LayoutNeeds needs;
   if (out.sizes.size() < 3) return {0, kNoSuchKernel};
-  // Operands with the result's sizes, up to broadcast axes.
-  for (const ValueId v : group.chain->operands) {
+  // Operands of the result's sizes, up to broadcast axes.
+  for (const ValueId v : group.chain->operands()) {
     if (v == kNoValue || planner.is_constant(v)) continue;
     const Sizes sizes = planner.info(v).sizes;
     if (sizes.size() != out.sizes.size()) continue;
@@ -87,11 +87,17 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
     if (is_image(planner, o.value)) outputs.reads.push_back(static_cast<int>(o.value));
   steps.push_back(std::move(outputs));
   if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return {};
+  std::map<ValueId, Layout> layouts;
+  // Where no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
+  if (std::none_of(steps.begin(), steps.end(), [](const LayoutStep& s) { return s.channels_last < s.plain; })) {
+    for (const ValueId v : results)
+      if (v != kNoValue) layouts[v] = kPlain;
+    return layouts;
+  }
   std::vector<double> changes(graph.value_count());
   for (const LayoutStep& step : steps)
     for (const int v : step.reads) changes[v] = change_nanoseconds(planner.info(static_cast<ValueId>(v)));
   const std::vector<bool> channels_last = assign_layouts(steps, changes);
-  std::map<ValueId, Layout> layouts;
   for (std::size_t s = 0; s < results.size(); ++s)
     if (results[s] != kNoValue) layouts[results[s]] = channels_last[s] ? kChannelsLast : kPlain;
   return layouts;
@@ -99,6 +105,10 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
 
 std::map<ValueId, PartOfChannels> find_parts(const Planner& planner, const std::vector<Group>& groups) {
   const Graph& graph = planner.graph();
+  const auto gathers_channels = [](const Group& group) {
+    return dynamic_cast<const GathersChannels*>(group.kernel.get()) != nullptr;
+  };
+  if (std::none_of(groups.begin(), groups.end(), gathers_channels)) return {};
   std::vector<int> readers(graph.value_count());
   for (const auto& node : graph.nodes())
     for (const ValueId i : node->inputs)

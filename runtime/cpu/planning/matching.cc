@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/hash_mix.h"
 #include "runtime/cpu/tile/program.h"
@@ -36,12 +37,12 @@ std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
 }
 
 std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
-  const std::uint64_t channel_atom = chain.position[axis].as_atom() ? chain.position[axis].as_atom()->id : 0;
+  const std::uint64_t channel_atom = chain.position()[axis].as_atom() ? chain.position()[axis].as_atom()->id : 0;
   bool fits = true;
   std::vector<TileOperand> operands;
   std::vector<const std::byte*> data;
-  for (std::size_t k = 1; k < chain.operands.size(); ++k) {
-    const Tensor& t = known.constant(chain.operands[k]);
+  for (std::size_t k = 1; k < chain.operands().size(); ++k) {
+    const Tensor& t = known.constant(chain.operands()[k]);
     if (!t || !is_real(t.type())) return std::nullopt;
     operands.push_back({t.type(), t.sizes(), kPlain});
     data.push_back(t.bytes().data());
@@ -53,10 +54,10 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
   const auto y = static_cast<int>(operands.size());
   const Operand points(y, {DataType::kDouble, {Index(std::ssize(kAffinePoints))}});
   const Element e =
-      rewrite(chain.element,
+      rewrite(chain.element(),
               [&](const ElementNode& read) -> Element {
                 if (read.operand == 0) {
-                  fits = fits && at_result_position(read, chain.position, sizes);
+                  fits = fits && at_result_position(read, chain.position(), sizes);
                   return points({p});
                 }
                 Indices position = read.position;
@@ -64,7 +65,7 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
                   for_each_atom(i, [&](const Atom& a) { fits = fits && a.kind == Atom::Kind::kBound && a.id == channel_atom; });
                   i = substitute(i, [&](const Atom&) { return std::optional<Index>(c); });
                 }
-                const Tensor& t = known.constant(chain.operands[static_cast<std::size_t>(read.operand)]);
+                const Tensor& t = known.constant(chain.operands()[static_cast<std::size_t>(read.operand)]);
                 return Operand(read.operand - 1, {t.type(), to_indices(t.sizes())})(position);
               },
               {});
@@ -90,9 +91,11 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
 
 }  // namespace
 
-std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain) {
+namespace {
+
+std::uint64_t chain_name(const KnownValues& known, const Chain& chain) {
   const Sizes result = known.info(chain.result).sizes;
-  std::uint64_t name = hash_mix(hash_text(what), broadcast_pattern(result, result));
+  std::uint64_t name = broadcast_pattern(result, result);
   std::vector<ValueId> values{chain.start};
   const auto number_of = [&](ValueId value) {
     const auto at = std::find(values.begin(), values.end(), value);
@@ -114,7 +117,6 @@ std::uint64_t function_name(std::string_view what, const KnownValues& known, con
   };
   const ValueInfo start = known.info(chain.start);
   name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(start.type)), broadcast_pattern(start.sizes, result));
-  for (const ValueId v : chain.operands) add_value(v);  // operands for several constants are not values of a node
   for (const int n : chain.nodes) {
     const Node& node = *known.graph().nodes()[static_cast<std::size_t>(n)];
     name = hash_mix(hash_mix(name, hash_text(node.op->name())), hash(node.attributes));
@@ -124,16 +126,26 @@ std::uint64_t function_name(std::string_view what, const KnownValues& known, con
   return name;
 }
 
+}  // namespace
+
+std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain) {
+  if (!chain.name) chain.name = chain_name(known, chain);
+  return hash_mix(hash_text(what), *chain.name);
+}
+
 std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
-  for (std::size_t k = 1; k < chain.operands.size(); ++k)
-    if (const Tensor& t = known.constant(chain.operands[k]); !t || !is_real(t.type())) return std::nullopt;
   const auto channels = static_cast<std::uint64_t>(known.info(chain.result).sizes[axis]);
   const std::uint64_t name = hash_mix(hash_mix(function_name("affine", known, chain), axis), channels);
   return known.recognitions().functions.recall(name, [&] { return find_channel_affine(known, chain, axis); });
 }
 
-std::optional<ValueId> match_addition(const KnownValues& known, const Chain& chain) {
-  const ElementNode& e = *chain.element;
+namespace {
+
+// An input of one of a chain's nodes: the node's place in the chain, and the input's number.
+using InputOfChain = std::pair<std::size_t, std::size_t>;
+
+std::optional<InputOfChain> find_addition(const KnownValues& known, const Chain& chain) {
+  const ElementNode& e = *chain.element();
   if (e.kind != ElementNode::Kind::kAdd) return std::nullopt;
   const Sizes sizes = known.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
@@ -141,13 +153,26 @@ std::optional<ValueId> match_addition(const KnownValues& known, const Chain& cha
     if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead || start.operand != 0 ||
         other.operand == 0)
       continue;
-    if (!at_result_position(start, chain.position, sizes)) continue;
-    const ValueId operand = chain.operands[static_cast<std::size_t>(other.operand)];
-    if (known.info(operand).sizes != sizes || !at_result_position(other, chain.position, sizes)) continue;
+    if (!at_result_position(start, chain.position(), sizes)) continue;
+    const ValueId operand = chain.operands()[static_cast<std::size_t>(other.operand)];
+    if (known.info(operand).sizes != sizes || !at_result_position(other, chain.position(), sizes)) continue;
     if (known.info(operand).type != known.info(chain.result).type) continue;
-    return operand;
+    for (std::size_t n = 0; n < chain.nodes.size(); ++n) {
+      const std::vector<ValueId>& inputs = known.graph().nodes()[static_cast<std::size_t>(chain.nodes[n])]->inputs;
+      const auto at = std::find(inputs.begin(), inputs.end(), operand);
+      if (at != inputs.end()) return InputOfChain(n, static_cast<std::size_t>(at - inputs.begin()));
+    }
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ValueId> match_addition(const KnownValues& known, const Chain& chain) {
+  const std::optional<InputOfChain> found = known.recognitions().functions.recall(function_name("addition", known, chain),
+                                                                                  [&] { return find_addition(known, chain); });
+  if (!found) return std::nullopt;
+  return known.graph().nodes()[static_cast<std::size_t>(chain.nodes[found->first])]->inputs[found->second];
 }
 
 }  // namespace rewright::cpu

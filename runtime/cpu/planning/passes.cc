@@ -1,12 +1,14 @@
 #include "runtime/cpu/planning/passes.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "operators/readings/operation_count.h"
 #include "runtime/cpu/planning/kernels.h"
 #include "runtime/cpu/planning/precision.h"
+#include "runtime/cpu/planning/recognitions.h"
 #include "runtime/planning/contraction.h"
 #include "runtime/planning/graph_facts.h"
 #include "runtime/planning/pieces.h"
@@ -15,7 +17,14 @@ namespace rewright::cpu {
 
 namespace {
 
-// Computes half and bfloat16 tensors in float, except operands that a kernel wants as bfloat16.
+// Traits of a node, where several plans share what is found out about nodes.
+std::optional<planning::Traits> known_traits(const Graph& graph, const Node& node, const PlanOptions& options) {
+  if (!options.recognitions) return std::nullopt;
+  return recalled_traits(*options.recognitions, graph, node,
+                         [&] { return planning::traits_of(planning::define(graph, node)); });
+}
+
+// Half and bfloat16 tensors as float, but for operands that a kernel wants as bfloat16.
 Graph without_short_floats(Graph graph, const PlanOptions& options) {
   const auto reads_bfloat16 = [&](const Node& node) {
     const auto kernels = node_kernels();
@@ -80,13 +89,23 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
   return result;
 }
 
-// Replaces Einsum and the like by matrix products.
-Graph with_products(Graph graph, const PlanOptions&) {
-  return planning::with_matrix_products(graph, [](const Node& node) { return has_node_kernels(node.op->name()); });
+// Einsum and the like as products of matrices.
+Graph with_products(Graph graph, const PlanOptions& options) {
+  return planning::with_matrix_products(graph, [&](const Node& node) {
+    if (has_node_kernels(node.op->name())) return true;
+    const std::optional<planning::Traits> traits = known_traits(graph, node, options);
+    return traits && !traits->reduces;
+  });
 }
 
-// Replaces Split and the like by a Slice for each result.
-Graph with_pieces(Graph graph, const PlanOptions&) { return planning::with_pieces_apart(std::move(graph)); }
+// Split and the like as a Slice for each result.
+Graph with_pieces(Graph graph, const PlanOptions& options) {
+  const Graph given = graph;
+  return planning::with_pieces_apart(std::move(graph), [&](const Node& node) {
+    const std::optional<planning::Traits> traits = known_traits(given, node, options);
+    return traits && !traits->only_reads;
+  });
+}
 
 constexpr Pass kPasses[] = {
     {"half and bfloat16 in float", without_short_floats},

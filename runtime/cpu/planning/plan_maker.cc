@@ -43,12 +43,12 @@ class PlanMaker final : public Planner {
     const auto found = copies_.find(value);
     if (found == copies_.end()) return std::nullopt;
     const Chain& chain = *found->second->chain;
-    if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside)
+    if (chain.operands().size() != 1 || chain.element()->kind != ElementNode::Kind::kRead || chain.element()->zero_outside)
       return std::nullopt;
     const auto strides =
-        planning::read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
+        planning::read_strides(*chain.element(), chain.position(), info(value).sizes, info(chain.operands()[0]).sizes);
     if (!strides) return std::nullopt;
-    return View{chain.operands[0], strides->constant, strides->coefficients};
+    return View{chain.operands()[0], strides->constant, strides->coefficients};
   }
 
  private:
@@ -60,10 +60,10 @@ class PlanMaker final : public Planner {
     }
   }
 
-  // Constants are released when no later group can request them.
+  // Constants are released as soon as no later group can ask for them; those of several plans are not this one's to release.
   void plan_groups(std::vector<Group>& groups) {
-    std::vector<std::vector<ValueId>> constants;
-    for (const Group& group : groups) constants.push_back(constants_read_by(group.nodes));
+    std::vector<std::vector<ValueId>> constants(groups.size());
+    for (std::size_t g = 0; g < groups.size() && !options().constants; ++g) constants[g] = constants_read_by(groups[g].nodes);
     std::map<ValueId, int> users;
     for (const GraphOutput& o : graph().outputs()) ++users[o.value];
     for (const std::vector<ValueId>& list : constants)
@@ -76,7 +76,7 @@ class PlanMaker final : public Planner {
       plan_group(groups[g]);
       groups[g].kernel.reset();
       for (const ValueId v : constants[g])
-        if (--users[v] == 0 && !options().constants)  // shared constants are not this plan's to release
+        if (--users[v] == 0)
           if (const Tensor released = release(v)) prepared_->forget(released.bytes());
     }
   }
@@ -93,8 +93,8 @@ class PlanMaker final : public Planner {
     if (group.kernel) return static_cast<NodePlan&>(*group.kernel).emit(*this, group.result);
     if (group.chain) {
       const Chain& chain = *group.chain;
-      if (add_expression({chain.element, chain.position, group.result, chain.operands})) return;
-      // The nodes may have kernels individually.
+      if (add_expression({chain.element(), chain.position(), group.result, chain.operands()})) return;
+      // The nodes may still have kernels one by one.
       for (const int n : group.nodes) plan_alone(n);
       return;
     }
@@ -129,7 +129,7 @@ class PlanMaker final : public Planner {
   void plan_alone(int n) {
     const auto& node = graph().nodes()[n];
     const std::vector<ValueId> operands(node->inputs.begin(), node->inputs.end());
-    const Definition definition = define(*node);
+    const Definition& definition = define(*node);
     bool planned = definition.has_denotation();
     for (std::size_t o = 0; o < node->outputs.size() && planned; ++o) {
       if (node->outputs[o] == kNoValue || !values_.copies(node->outputs[o]).empty()) continue;

@@ -5,9 +5,12 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "runtime/planning/facts.h"
 
 namespace rewright::cpu {
 
@@ -54,5 +57,10 @@ struct Recognitions {
   Recollection functions{4096};   // independent of sizes
   Recollection definitions{384};  // for certain operand sizes; some kilobytes each
 };
+
+// What `find` returns for the node; it was found before where another node of the graph, or this one at other sizes above 1,
+// has the same operator and attributes.
+planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph, const Node& node,
+                                 const std::function<planning::Traits()>& find);
 
 }  // namespace rewright::cpu

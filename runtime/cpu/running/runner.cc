@@ -16,14 +16,17 @@ double work_seconds(int threads) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas)
+PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas, std::shared_ptr<OutputPool> outputs)
     : plan_(std::move(plan)),
       arenas_(arenas ? std::move(arenas) : std::make_shared<ArenaPool>()),
+      outputs_(std::move(outputs)),
       seconds_(plan_.steps.size()) {
   // Intermediate values and results together, which run() allocates one by one and no one has used yet.
   std::size_t bytes = plan_.arena_bytes;
-  for (const TensorType& type : plan_.output_types)
-    bytes += static_cast<std::size_t>(element_count(values(type.shape))) * byte_size(type.type);
+  for (const TensorType& type : plan_.output_types) {
+    output_sizes_.push_back(values(type.shape));
+    bytes += static_cast<std::size_t>(element_count(output_sizes_.back())) * byte_size(type.type);
+  }
   require_memory(bytes);
   give_back(take());
   runs_ = 0;
@@ -71,6 +74,7 @@ std::unique_ptr<PlanRunner::Execution> PlanRunner::make_execution() const {
   }
   made->inputs.reserve(most_inputs);
   made->outputs.reserve(most_outputs);
+  made->results.resize(plan_.outputs.size());
   return made;
 }
 
@@ -86,36 +90,45 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
   return advance(std::move(own));
 }
 
+OutputPool::Output PlanRunner::make_output(std::size_t number) const {
+  if (outputs_) return outputs_->take(plan_.output_types[number].type, output_sizes_[number]);
+  Tensor tensor(plan_.output_types[number].type, output_sizes_[number]);
+  std::byte* const at = tensor.mutable_bytes().data();
+  return {std::move(tensor), at};
+}
+
 std::vector<Tensor> PlanRunner::run_observed(std::span<const Tensor> inputs, const Observe& observe) {
-  std::vector<Tensor> outputs;
-  for (const TensorType& type : plan_.output_types) outputs.emplace_back(type.type, values(type.shape));
+  std::vector<Tensor> outputs(plan_.outputs.size());
   const LibrariesOnOneThread alone;
-  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
   std::unique_ptr<Execution> execution = take();
-  execute(*execution, workers, inputs, outputs, observe);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    OutputPool::Output made = make_output(o);
+    outputs[o] = std::move(made.tensor);
+    execution->results[o] = made.bytes;
+  }
+  execute(*execution, inputs, observe);
   give_back(std::move(execution));
   return outputs;
 }
 
 std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
   std::vector<Tensor> outputs(plan_.outputs.size());
+  const LibrariesOnOneThread alone;
+  std::unique_ptr<Execution> execution = take();
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const Storage& storage = plan_.storages[plan_.outputs[o]];
-    if (storage.replaces >= 0 && storage.number == static_cast<int>(o))
+    if (storage.replaces >= 0 && storage.number == static_cast<int>(o)) {
       outputs[o] = inputs[static_cast<std::size_t>(storage.replaces)];
-    else
-      outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+      execution->results[o] = outputs[o].mutable_bytes().data();
+    } else {
+      OutputPool::Output made = make_output(o);
+      outputs[o] = std::move(made.tensor);
+      execution->results[o] = made.bytes;
+    }
   }
-  run_into(inputs, outputs);
-  return outputs;
-}
-
-void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const LibrariesOnOneThread alone;
-  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
-  std::unique_ptr<Execution> execution = take();
-  execute(*execution, workers, inputs, outputs);
+  execute(*execution, inputs);
   give_back(std::move(execution));
+  return outputs;
 }
 
 void PlanRunner::give_back(std::unique_ptr<Execution> execution) {
@@ -140,12 +153,12 @@ void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& worke
   e.seconds[number] = work_seconds(plan_.options.threads) - start;
 }
 
-void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                         const Observe& observe) const {
+void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, const Observe& observe) const {
+  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
     if (storage.kind == Storage::Kind::kInput) e.addresses[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
-    if (storage.kind == Storage::Kind::kOutput) e.addresses[s] = outputs[storage.number].mutable_bytes().data();
+    if (storage.kind == Storage::Kind::kOutput) e.addresses[s] = e.results[static_cast<std::size_t>(storage.number)];
   }
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     std::size_t root = s, at = 0;
@@ -160,12 +173,12 @@ void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const T
     run_step(e, n, workers);
     if (observe) observe(n, e.addresses);
   }
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
+  for (std::size_t o = 0; o < e.results.size(); ++o) {
     const int s = plan_.outputs[o];
     const Storage& storage = plan_.storages[s];
     const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
-    if (!in_place && outputs[o].byte_count() > 0)
-      std::memcpy(outputs[o].mutable_bytes().data(), e.addresses[s], outputs[o].byte_count());
+    const std::size_t bytes = static_cast<std::size_t>(element_count(output_sizes_[o])) * byte_size(plan_.output_types[o].type);
+    if (!in_place && bytes > 0) std::memcpy(e.results[o], e.addresses[s], bytes);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/running/arena.h"
+#include "runtime/cpu/running/output_pool.h"
 #include "runtime/stream.h"
 
 namespace rewright::cpu {
@@ -22,15 +23,13 @@ double work_seconds(int threads);
 // outputs, and state of helpers at their first piece.
 class PlanRunner {
  public:
-  // `arenas`: shared with other plans; null: not shared.
-  explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr);
+  // `arenas`: shared with other plans; null: of this one alone. `outputs`: where their memory is from; null: from the system.
+  explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr, std::shared_ptr<OutputPool> outputs = nullptr);
   ~PlanRunner();
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // Outputs in the memory of inputs reuse it.
   std::vector<Tensor> advance(std::vector<Tensor> inputs);
-  // Writes into unshared tensors of the right types and sizes.
-  void run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs);
-  // Calls `observe` after each step with its number and the storages' addresses, which change from run to run.
+  // After each step `observe` gets its number and where each storage lies; all lie elsewhere in the next run.
   using Observe = std::function<void(std::size_t step, std::span<std::byte* const> addresses)>;
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Observe& observe);
   // With tensors that are streamed: see runtime/stream.h.
@@ -50,12 +49,16 @@ class PlanRunner {
   std::unique_ptr<Execution> make_execution() const;
   void give_back(std::unique_ptr<Execution> execution);
   void run_step(Execution& execution, std::size_t number, const Workers& workers) const;
-  void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-               const Observe& observe = {}) const;
+  // A new output, and where to write it.
+  OutputPool::Output make_output(std::size_t number) const;
+  // Execution::results says where outputs go.
+  void execute(Execution& execution, std::span<const Tensor> inputs, const Observe& observe = {}) const;
 
   Plan plan_;
+  std::vector<Sizes> output_sizes_;
   std::shared_ptr<ArenaPool> arenas_;
-  std::unique_ptr<Uses> uses_;  // for streams: created when the first one runs
+  std::shared_ptr<OutputPool> outputs_;
+  std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Execution>> free_;

@@ -12,7 +12,8 @@ struct PlanRunner::Execution {
   std::vector<std::byte*> addresses;     // by storage
   std::vector<const std::byte*> inputs;  // of one step
   std::vector<std::byte*> outputs;
-  std::vector<double> seconds;  // by step, of one run
+  std::vector<std::byte*> results;  // the plan's outputs
+  std::vector<double> seconds;      // by step, of one run
 };
 
 // The steps that use each input and output.

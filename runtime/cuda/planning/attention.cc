@@ -193,22 +193,26 @@ class Joining {
     Chain chain;
     const std::vector<int> before(softmax.nodes.begin(), softmax.nodes.end() - 1);
     if (before.empty()) {
-      for (std::size_t a = 0; a < scores.sizes.size(); ++a) chain.position.push_back(Index::fresh("i"));
-      chain.operands = {node.inputs[0]};
-      chain.element = Operand(0, {scores.type, to_indices(scores.sizes)})(chain.position);
+      chain.set_expression([&] {
+        Chain::Expression e;
+        for (std::size_t a = 0; a < scores.sizes.size(); ++a) e.position.push_back(Index::fresh("i"));
+        e.operands = {node.inputs[0]};
+        e.element = Operand(0, {scores.type, to_indices(scores.sizes)})(e.position);
+        return e;
+      });
     } else {
       if (producers_[node.inputs[0]] != before.back()) return std::nullopt;
       chain = planning::compose(facts_, producers_, before, kNoValue, false);
     }
-    for (std::size_t o = 0; o < chain.operands.size(); ++o) {
-      const int first = group_with(chain.operands[o]);
+    for (std::size_t o = 0; o < chain.operands().size(); ++o) {
+      const int first = group_with(chain.operands()[o]);
       if (first < 0 || product_in(groups_[static_cast<std::size_t>(first)]) == nullptr) continue;
-      const auto& users = uses_.nodes(chain.operands[o]);
-      const bool alone = !uses_.is_output(chain.operands[o]) && std::all_of(users.begin(), users.end(), [&](int u) {
+      const auto& users = uses_.nodes(chain.operands()[o]);
+      const bool alone = !uses_.is_output(chain.operands()[o]) && std::all_of(users.begin(), users.end(), [&](int u) {
         return group_of_[static_cast<std::size_t>(u)] == static_cast<int>(g);
       });
-      Scores found(static_cast<int>(o), chain.position, scores.sizes);
-      if (!alone || facts_.info(chain.operands[o]).sizes != scores.sizes || !found.match(chain.element)) continue;
+      Scores found(static_cast<int>(o), chain.position(), scores.sizes);
+      if (!alone || facts_.info(chain.operands()[o]).sizes != scores.sizes || !found.match(chain.element())) continue;
       parts_ = {static_cast<std::size_t>(first), g, static_cast<std::size_t>(behind)};
       return joined(groups_[static_cast<std::size_t>(first)], chain, found, last);
     }
@@ -362,11 +366,11 @@ class Joining {
     const bool chooses = mask->kind == Kind::kSelect;
     const ElementNode& read = chooses ? *mask->arguments[0] : *mask;
     if (read.kind != Kind::kRead || read.zero_outside || a.queries != a.keys || a.queries == 1) return false;
-    const ValueId value = chain.operands[static_cast<std::size_t>(read.operand)];
+    const ValueId value = chain.operands()[static_cast<std::size_t>(read.operand)];
     const Tensor& known = facts_.constant(value);
     if (!known || known.size() != a.queries * a.keys) return false;
-    const auto strides = read_strides(read, chain.position, scores, known.sizes());
-    const std::size_t rank = chain.position.size();
+    const auto strides = read_strides(read, chain.position(), scores, known.sizes());
+    const std::size_t rank = chain.position().size();
     if (!strides || strides->coefficient(rank - 2) != a.keys || strides->coefficient(rank - 1) != 1) return false;
     const std::vector<double> elements = known.reals();
     const auto seen = [&](double x) -> std::optional<bool> {
@@ -389,9 +393,9 @@ class Joining {
       return sizes;
     };
     if (e->kind == Kind::kRead && !e->zero_outside) {
-      const ValueId value = chain.operands[static_cast<std::size_t>(e->operand)];
+      const ValueId value = chain.operands()[static_cast<std::size_t>(e->operand)];
       const ValueInfo info = facts_.info(value);
-      const auto strides = read_strides(*e, chain.position, scores, info.sizes);
+      const auto strides = read_strides(*e, chain.position(), scores, info.sizes);
       std::vector<bool> axes;
       for (std::size_t axis = 0; axis < scores.size(); ++axis)
         axes.push_back(strides && scores[axis] != 1 && strides->coefficient(axis) != 0);
@@ -408,12 +412,12 @@ class Joining {
     const auto& variables = free.of(*e);
     std::vector<bool> axes;
     Group group;
-    for (const Index& p : chain.position) axes.push_back(variables.contains(p.as_atom()->id));
+    for (const Index& p : chain.position()) axes.push_back(variables.contains(p.as_atom()->id));
     const Sizes sizes = set_sizes(axes);
     a.mask_type = DataType::kFloat;
     group.element = e;
-    group.position = chain.position;
-    group.operands = chain.operands;
+    group.position = chain.position();
+    group.operands = chain.operands();
     std::replace(group.operands.begin(), group.operands.end(), without, kNoValue);
     group.result = facts_.add_value({DataType::kFloat, sizes});
     before.push_back(group);

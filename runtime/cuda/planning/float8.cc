@@ -74,13 +74,13 @@ class Multiplication {
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs[0] != value) return std::nullopt;
     if (!is_multiplied(facts_.info(node.inputs[0]).type) || !facts_.define(node).has_denotation()) return std::nullopt;
     const Chain chain = planning::compose(facts_, producers_, {p}, node.inputs[0], false);
-    const auto found = affine(chain.element);
+    const auto found = affine(chain.element());
     const ElementNode* read = nullptr;
-    find_read(chain.element, read);
+    find_read(chain.element(), read);
     if (!found || found->shift != 0 || found->factor == 0 || read == nullptr) return std::nullopt;
     const Sizes sizes = facts_.info(value).sizes;
     if (facts_.info(node.inputs[0]).sizes != sizes) return std::nullopt;
-    const auto strides = read_strides(*read, chain.position, sizes, sizes);
+    const auto strides = read_strides(*read, chain.position(), sizes, sizes);
     std::int64_t stride = 1;
     for (std::size_t a = sizes.size(); strides && a-- > 0; stride *= sizes[a])
       if (sizes[a] != 1 && strides->coefficient(a) != stride) return std::nullopt;

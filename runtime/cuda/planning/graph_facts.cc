@@ -12,6 +12,12 @@ GraphFacts::GraphFacts(const Graph& graph) : graph_(graph), constants_(cpu::eval
   needed_ = planning::needed_nodes(graph, [this](ValueId v) { return static_cast<bool>(constants_[v]); });
 }
 
+const Definition& GraphFacts::define(const Node& node) const {
+  const auto known = definitions_.find(&node);
+  if (known != definitions_.end()) return known->second;
+  return definitions_.emplace(&node, planning::define(graph_, node)).first->second;
+}
+
 ValueId GraphFacts::add_value(ValueInfo info) {
   added_.push_back(std::move(info));
   constants_.emplace_back();

@@ -1,6 +1,7 @@
 // Facts of a graph of known sizes, and values that planning adds.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/planning/facts.h"
@@ -15,7 +16,8 @@ class GraphFacts final : public planning::Facts {
   const Graph& graph() const override { return graph_; }
   ValueInfo info(ValueId value) const override;
   const Tensor& constant(ValueId value) const override { return constants_[value]; }
-  Definition define(const Node& node) const override { return planning::define(graph_, node); }
+  // Made once for each node.
+  const Definition& define(const Node& node) const override;
   bool needed(std::size_t node) const override { return needed_[node]; }
   ValueId add_constant_value(Tensor tensor) override;
   // Adds an intermediate value that is not in the graph.
@@ -26,6 +28,7 @@ class GraphFacts final : public planning::Facts {
   std::vector<Tensor> constants_;  // by value
   std::vector<ValueInfo> added_;   // by number, after the graph's values
   std::vector<bool> needed_;       // by node
+  mutable std::unordered_map<const Node*, Definition> definitions_;
 };
 
 }  // namespace rewright::cuda

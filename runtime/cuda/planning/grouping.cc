@@ -26,7 +26,7 @@ class LibraryKernels final : public planning::DeviceKernels {
   const Graph& graph() const override { return facts_.graph(); }
   ValueInfo info(ValueId value) const override { return facts_.info(value); }
   const Tensor& constant(ValueId value) const override { return facts_.constant(value); }
-  Definition define(const Node& node) const override { return facts_.define(node); }
+  const Definition& define(const Node& node) const override { return facts_.define(node); }
   bool needed(std::size_t node) const override { return facts_.needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return facts_.add_constant_value(std::move(tensor)); }
 
@@ -63,9 +63,9 @@ std::vector<Group> make_groups(GraphFacts& facts) {
       from.chain = planning::compose(facts, producers, from.nodes, kNoValue, false);
     }
     if (!from.chain) continue;
-    group.element = from.chain->element;
-    group.position = from.chain->position;
-    group.operands = from.chain->operands;
+    group.element = from.chain->element();
+    group.position = from.chain->position();
+    group.operands = from.chain->operands();
   }
   join_attention(facts, groups);
   multiply_in_float8(facts, groups);

@@ -146,7 +146,7 @@ bool LibraryNode::absorb_activation(const Element& e) {
 }
 
 bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
-  const Element& e = chain.element;
+  const Element& e = chain.element();
   if (!starts.empty() || activation().activation != Activation::kNone) return false;
   if (absorb_activation(e)) return true;
   if (e->kind != Kind::kAdd) return false;
@@ -154,19 +154,20 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
     const Element &start = e->arguments[side], &other = e->arguments[1 - side];
     if (!is_start(start)) continue;
     if (other->kind != Kind::kRead || other->zero_outside || is_start(other)) return false;
-    const ValueId value = chain.operands[static_cast<std::size_t>(other->operand)];
+    const ValueId value = chain.operands()[static_cast<std::size_t>(other->operand)];
     const ValueInfo added = facts.info(value);
     const Index at = address(other->position, added.sizes);
     if (auto* p = std::get_if<ProductShape>(&shape)) {
-      if (p->bias || added.type != p->type || element_count(added.sizes) != p->n || p->n == 1 || !(at == chain.position.back()))
+      if (p->bias || added.type != p->type || element_count(added.sizes) != p->n || p->n == 1 ||
+          !(at == chain.position().back()))
         return false;
       p->bias = true;
     } else {
       auto& c = std::get<ConvolutionShape>(shape);
       if (added.type != c.type || c.residual) return false;
-      if (added.sizes == c.y && at == address(chain.position, c.y))
+      if (added.sizes == c.y && at == address(chain.position(), c.y))
         c.residual = true;
-      else if (!c.bias && element_count(added.sizes) == c.y[1] && c.y[1] > 1 && at == chain.position[1])
+      else if (!c.bias && element_count(added.sizes) == c.y[1] && c.y[1] > 1 && at == chain.position()[1])
         c.bias = true;
       else
         return false;
@@ -257,8 +258,8 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
   if (operands.size() < 2 || operands.size() > 3 || !in_16_bits_or_float(operands[0].type)) return std::nullopt;
   for (const ValueInfo& o : operands)
     if (o.type != operands[0].type) return std::nullopt;
-  const Definition definition = facts.define(node);
-  if (!definition.has_denotation() || !planning::has_reduction(definition.outputs()[0].element)) return std::nullopt;
+  const planning::Traits traits = facts.traits(node);
+  if (!traits.has_denotation || !traits.reduces) return std::nullopt;
   const auto found = planning::find_row_normalization(node, operands);
   if (!found || found->centered != (operands.size() == 3) || facts.info(node.outputs[0]).type != operands[0].type)
     return std::nullopt;

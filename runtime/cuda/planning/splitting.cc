@@ -69,9 +69,9 @@ class Splitting {
     Group group;
     group.nodes = nodes;
     group.result = chain.result;
-    group.element = chain.element;
-    group.position = chain.position;
-    group.operands = chain.operands;
+    group.element = chain.element();
+    group.position = chain.position();
+    group.operands = chain.operands();
     return group;
   }
 

@@ -51,7 +51,7 @@ std::optional<ValueId> widened_operand(const Planner& planner, ValueId value) {
   const ValueInfo from = planner.info(node->inputs[0]), to = planner.info(value);
   if (from.type != DataType::kBfloat16 || to.type != DataType::kFloat || from.sizes != to.sizes) return std::nullopt;
   if (planner.constant(node->inputs[0])) return std::nullopt;
-  const Definition definition = planner.define(*node);
+  const Definition& definition = planner.define(*node);
   if (!definition.has_denotation()) return std::nullopt;
   Element e = definition.outputs()[0].element;
   while (e->kind == Kind::kConvert) e = e->arguments[0];

@@ -58,17 +58,17 @@ struct RepeatedAddend {
 };
 
 std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, const Chain& chain) {
-  const ElementNode& e = *chain.element;
+  const ElementNode& e = *chain.element();
   if (e.kind != ElementNode::Kind::kAdd || planner.info(chain.result).type != DataType::kFloat) return std::nullopt;
   const Sizes sizes = planner.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
     if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead) continue;
     if (start.operand != 0 || other.operand == 0 || other.zero_outside) continue;
-    const ValueId value = chain.operands[static_cast<std::size_t>(other.operand)];
+    const ValueId value = chain.operands()[static_cast<std::size_t>(other.operand)];
     const ValueInfo info = planner.info(value);
-    const auto here = read_strides(start, chain.position, sizes, sizes);
-    const auto there = read_strides(other, chain.position, sizes, info.sizes);
+    const auto here = read_strides(start, chain.position(), sizes, sizes);
+    const auto there = read_strides(other, chain.position(), sizes, info.sizes);
     if (!here || !there || there->constant != 0 || info.type != DataType::kFloat) continue;
     RepeatedAddend result{value, {}};
     bool fits = here->constant == 0;
@@ -137,7 +137,7 @@ class ProductPlan final : public NodePlan {
 
   bool absorb_move(Planner& planner, const Node& node) override {
     if (way_ != Way::kPacked || moved_ || planner.info(node.outputs[0]).type != type_) return false;
-    const Definition definition = planner.define(node);
+    const Definition& definition = planner.define(node);
     const Output& output = definition.outputs()[0];
     Sizes from = p_.batch;
     from.push_back(p_.m);

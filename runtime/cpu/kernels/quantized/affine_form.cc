@@ -242,7 +242,7 @@ std::optional<Dequantized> match_dequantized(const Planner& planner, const Node&
         planner.info(node.inputs[i]).sizes == sizes)
       source = static_cast<int>(i);
   if (source < 0 || planner.info(node.outputs[0]).type != DataType::kFloat) return std::nullopt;
-  const Definition definition = planner.define(node);
+  const Definition& definition = planner.define(node);
   if (!definition.has_denotation()) return std::nullopt;
   const Output& output = definition.outputs()[0];
   const auto form = affine_form(

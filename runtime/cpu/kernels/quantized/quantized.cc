@@ -85,11 +85,11 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     if (planner.info(chain.result).sizes != planner.info(chain.start).sizes || task_.finish.exact) return false;
     const DataType from = planner.info(chain.start).type, to = planner.info(chain.result).type;
     if (from == DataType::kFloat && to == DataType::kFloat) {
-      const auto form = form_of(planner, chain, chain.element);
+      const auto form = form_of(planner, chain, chain.element());
       return form && form->terms.size() == 1 && follow(*form);
     }
     if (!is_8_bits(to)) return false;
-    const auto rounded = rounded_form(chain.element);
+    const auto rounded = rounded_form(chain.element());
     if (!rounded) return false;
     const auto form = form_of(planner, chain, rounded->inner);
     if (!form) return false;
@@ -131,8 +131,8 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   std::optional<AffineForm> form_of(const Planner& planner, const Chain& chain, const Element& element) const {
     const bool from_integers = is_8_bits(planner.info(chain.start).type);
     const Sizes sizes = planner.info(chain.result).sizes;
-    auto form = affine_form({planner, element, chain.position, sizes, chain.operands, axis_, [&](int operand) {
-                               const ValueId value = chain.operands[static_cast<std::size_t>(operand)];
+    auto form = affine_form({planner, element, chain.position(), sizes, chain.operands(), axis_, [&](int operand) {
+                               const ValueId value = chain.operands()[static_cast<std::size_t>(operand)];
                                return operand == 0 ||
                                       (from_integers && !planner.constant(value) && is_8_bits(planner.info(value).type));
                              }});
@@ -174,7 +174,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     for (double& c : second.constant) c += start.factor[0] * f.zero_point;
     for (const AffineForm::Term& t : form.terms) {
       if (t.operand == 0) continue;
-      const ValueId value = chain.operands[static_cast<std::size_t>(t.operand)];
+      const ValueId value = chain.operands()[static_cast<std::size_t>(t.operand)];
       if (t.factor.size() != 1 || value == chain.start) return false;
       addend_ = value;
       second.addend = planner.info(value).type;

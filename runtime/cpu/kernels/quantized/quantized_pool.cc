@@ -180,10 +180,10 @@ class QuantizedPoolPlan final : public NodePlan, public ChoosesLayout {
   bool absorb(Planner& planner, const Chain& chain) override {
     const ValueInfo from = planner.info(chain.start), to = planner.info(chain.result);
     if (from.type != DataType::kFloat || from.sizes != to.sizes || !is_8_bits(to.type)) return false;
-    const auto rounded = rounded_form(chain.element);
+    const auto rounded = rounded_form(chain.element());
     if (!rounded) return false;
     const auto form = affine_form(
-        {planner, rounded->inner, chain.position, to.sizes, chain.operands, 1, [](int operand) { return operand == 0; }});
+        {planner, rounded->inner, chain.position(), to.sizes, chain.operands(), 1, [](int operand) { return operand == 0; }});
     if (!form || form->terms.size() != 1 || form->terms[0].factor.size() != 1 || form->constant.size() != 1) return false;
     Function& f = function_;
     f.type = to.type;

@@ -1,0 +1,40 @@
+// A graph with open sizes that is given many sets of numbers for them: what does not depend on the numbers is found once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright::graph {
+
+//   const OpenGraph open(graph);
+//   const Graph first = open.with_sizes(bind_sizes(graph, inputs));  // for each call
+//
+// May be used by several threads at once.
+class OpenGraph {
+ public:
+  explicit OpenGraph(Graph graph);
+
+  const Graph& graph() const { return graph_; }
+  // The same as graph::with_sizes(graph(), sizes).
+  Graph with_sizes(const Substitution& sizes) const;
+
+ private:
+  struct OpenValue {
+    ValueId id;
+    std::vector<std::size_t> shape, contents;  // expressions, by number
+  };
+  std::size_t number_of(const Index& expression);
+  void find_requirements(const Node& node);
+
+  Graph graph_;
+  std::vector<Index> expressions_;  // all different
+  std::vector<OpenValue> values_;
+  std::vector<bool> is_open_;            // by node: its attributes are
+  std::vector<Condition> requirements_;  // of all nodes
+  bool is_regular_ = true;               // the requirements are all that nodes need for the types that the graph says
+};
+
+}  // namespace rewright::graph

@@ -1,0 +1,85 @@
+#include "graph/open_graph.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "operators/testing.h"
+
+namespace rewright::graph {
+namespace {
+
+using testing::attributes;
+
+// A network of vectors and matrices whose sizes are a, b, 4 and what follows from them.
+Graph random_network(std::mt19937& random) {
+  const Index a = Index::symbol("a"), b = Index::symbol("b");
+  Graph graph;
+  std::vector<ValueId> values{graph.add_input("x", testing::reals({a, 4})), graph.add_input("y", testing::reals({b, 4})),
+                              graph.add_input("z", testing::reals({a, b}))};
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, const testing::Named& named = {}) {
+    const Operator& known = registry().get(op);
+    return graph.add_node(known, attributes(known, named), std::move(inputs)).at(0);
+  };
+  for (int nodes = 0; nodes < 12; ++nodes) {
+    const ValueId u = values[random() % values.size()], v = values[random() % values.size()];
+    try {
+      switch (random() % 6) {
+        case 0:
+          values.push_back(add("Add", {u, v}));
+          break;
+        case 1:
+          values.push_back(add("MatMul", {u, v}));
+          break;
+        case 2:
+          values.push_back(add("Transpose", {u}, {{"perm", Indices{1, 0}}}));
+          break;
+        case 3:
+          values.push_back(add("Reshape", {u}, {{"shape", Indices{1, product(graph.value(u).type.shape)}}}));
+          break;
+        case 4:
+          values.push_back(add("Concat", {u, v}, {{"axis", Index(0)}}));
+          break;
+        default:
+          values.push_back(add("Relu", {u}));
+      }
+    } catch (const Error&) {  // these two do not fit
+    }
+  }
+  for (std::size_t n = 3; n < values.size(); ++n) graph.add_output("o" + std::to_string(n), values[n]);
+  return graph;
+}
+
+// The graph with its sizes, or why there is none.
+template <class WithSizes>
+std::string sized(const WithSizes& with_sizes) {
+  try {
+    const Graph graph = with_sizes();
+    std::string text = to_string(graph);
+    for (ValueId id = 0; id < graph.value_count(); ++id) text += to_string(graph.value(id).type);
+    for (const GraphOutput& output : graph.outputs()) text += to_string(output.type);
+    return text;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a prepared graph is given sizes as any other") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const Graph graph = random_network(random);
+    const OpenGraph open(graph);
+    for (int round = 0; round < 6; ++round) {
+      const std::int64_t a = random() % 6, b = random() % 2 == 0 ? a : static_cast<std::int64_t>(random() % 6);
+      const Substitution sizes = [&](const Atom& atom) -> std::optional<Index> {
+        if (atom.name == "a") return Index(a);
+        return atom.name == "b" && seed % 5 != 0 ? std::optional<Index>(b) : std::nullopt;  // some stay open
+      };
+      INFO("seed " << seed << ", a = " << a << ", b = " << b << "\n" << to_string(graph));
+      CHECK(sized([&] { return open.with_sizes(sizes); }) == sized([&] { return with_sizes(graph, sizes); }));
+    }
+  }
+}
+
+}  // namespace rewright::graph
