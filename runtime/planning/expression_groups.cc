@@ -16,7 +16,7 @@ constexpr std::size_t kMaxGroup = 24;     // nodes
 constexpr std::size_t kMaxOperands = 16;  // read by a group
 constexpr double kCheap = 4;              // operations per element that may be repeated
 
-// A group that grows from its root, the node of its result, to producers of what it reads.
+// A group that grows from its root (the node of its result) towards producers of its operands.
 struct Growing {
   int root;
   std::set<int> members;
@@ -87,7 +87,7 @@ class ExpressionGroups {
   bool is_worth_adding(const Growing& group, ValueId operand) {
     const int producer = p_.producers[operand];
     if (!keeps_values(producer, group.root) || reads_more_than_allowed(group, producer)) return false;
-    // A guarded element is computed at unused positions too, where an index may be outside without being an error.
+    // A guarded element is also computed at unused positions, where an index may be outside without being an error.
     if (p_.traits(producer).has_position &&
         std::any_of(group.members.begin(), group.members.end(), [&](int m) { return p_.traits(m).has_guard; }))
       return false;

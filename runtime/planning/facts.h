@@ -14,14 +14,14 @@
 
 namespace rewright::planning {
 
-// Nodes as one expression. Where it starts at a kernel's result, only `result` is used by other nodes. The expression is
-// composed when it is first asked for: a kernel knows most chains by their nodes.
+// Nodes as one expression. If it starts at a kernel's result, other nodes use only `result`. The expression is composed when it
+// is first requested: kernels know most chains by their nodes.
 class Chain {
  public:
   struct Expression {
     Element element;                // of the result, over `operands`
     Indices position;               // the axes of the result
-    std::vector<ValueId> operands;  // the first is the start, if there is one
+    std::vector<ValueId> operands;  // the first is the start, if any
   };
 
   ValueId start = kNoValue;
@@ -38,7 +38,7 @@ class Chain {
   const Indices& position() const { return expression().position; }
   const std::vector<ValueId>& operands() const { return expression().operands; }
 
-  mutable std::optional<std::uint64_t> name;  // that a device knows the function by; set when it is first asked for
+  mutable std::optional<std::uint64_t> name;  // a device's name for the function; set when it is first requested
 
  private:
   mutable std::function<Expression()> compose_;
@@ -50,20 +50,20 @@ struct ChannelAffine {
   std::vector<double> scale, shift;
 };
 
-// What grouping asks of the denotation of a node's first output.
+// Properties of the denotation of a node's first output that decide what the node is grouped with.
 struct Traits {
-  bool has_denotation = false;  // all outputs have one; else the rest says nothing
+  bool has_denotation = false;  // all outputs have one; else the other members are meaningless
   bool reduces = false;
-  bool has_position = false;  // reads at a position that is data: execution has to check whether it is outside of its axis
-  bool has_guard = false;     // depends on a part only under a condition
-  bool is_limited = false;    // to the range of its type before it becomes an integer, as quantization does
+  bool has_position = false;  // reads at positions given as data: execution checks that they are inside their axes
+  bool has_guard = false;     // evaluates a part only under a condition
+  bool is_limited = false;    // clamped to its type's range before the conversion to an integer, as by quantization
   bool only_reads = false;    // the element is one of an operand's, or 0
-  int moved = -1;             // the operand of which it only moves elements; -1: it does more
-  double operations = 0;      // per element, where nothing is reduced
+  int moved = -1;             // the operand whose elements it only moves; -1: it does more
+  double operations = 0;      // per element; unless it reduces
 };
 Traits traits_of(const Definition& definition);
 
-// A graph whose sizes are all known.
+// A graph of known sizes.
 class Facts {
  public:
   virtual ~Facts() = default;
@@ -73,7 +73,7 @@ class Facts {
   virtual const Tensor& constant(ValueId value) const = 0;
   virtual const Definition& define(const Node& node) const = 0;
   virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
-  // Does an output depend on the node, other than through values that are known now?
+  // Does an output depend on the node, other than through values known at planning time?
   virtual bool needed(std::size_t node) const = 0;
   // Adds a constant that is not in the graph; returns the number by which the functions above know it.
   virtual ValueId add_constant_value(Tensor tensor) = 0;

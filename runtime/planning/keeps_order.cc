@@ -50,7 +50,7 @@ std::optional<std::int64_t> value_of(const Index& index, const VariableValues& v
 bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
   if (element->kind != ElementNode::Kind::kRead || element->zero_outside || element->operand != 0) return false;
   if (element_count(sizes) != element_count(operand_sizes)) return false;
-  // Positions made of quotients and remainders: evaluated at the corners of the output and in between.
+  // Positions with quotients and remainders are evaluated at the corners of the output and at random positions.
   std::uint64_t state = 1;
   const std::int64_t count = element_count(sizes);
   VariableValues at(sizes.size());

@@ -11,7 +11,7 @@ namespace rewright::planning {
 
 namespace {
 
-constexpr std::size_t kMaxChain = 8;  // nodes behind a kernel that are looked at together
+constexpr std::size_t kMaxChain = 8;  // nodes after a kernel that are considered together
 
 // Collected elementwise nodes after a value.
 struct Collected {

@@ -6,7 +6,7 @@ namespace rewright::planning {
 
 namespace {
 
-// The Slices that replace a node; none if its results are no slices.
+// The Slices that replace a node; empty if its results are not slices.
 std::vector<Node> slices_of(const Graph& graph, const Node& node, const std::function<bool(const Node&)>& computes) {
   if (node.op == nullptr || node.outputs.size() < 2) return {};
   for (const ValueId i : node.inputs)

@@ -8,8 +8,8 @@
 
 namespace rewright::planning {
 
-// The graph with a Slice per result in place of each node of several results that are all an operand's elements at a constant
-// offset. Nodes for which `computes` is true are known to do more than that.
+// The graph with one Slice for each result in place of every node with several results that are all slices of an operand.
+// `computes`: is the node known to do more than that?
 Graph with_pieces_apart(Graph graph, const std::function<bool(const Node&)>& computes);
 
 }  // namespace rewright::planning

@@ -1,4 +1,4 @@
-// What denotations do, as far as it decides what nodes are grouped with.
+// Properties of denotations that decide what nodes are grouped with.
 #pragma once
 
 #include "runtime/planning/facts.h"
@@ -6,7 +6,7 @@
 namespace rewright::planning {
 
 bool has_reduction(const Element& element);
-// Does the expression read at a position that is data?
+// Does the expression read at positions given as data? Execution then has to check that they are inside their axes.
 bool has_position(const ElementNode& element);
 
 }  // namespace rewright::planning

@@ -77,7 +77,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
-      graph_ = std::move(inputs);  // its constants are in the plan as it needs them
+      graph_ = std::move(inputs);  // the plan has the constants in its own form
     } else {
       if (!resources_) resources_ = std::make_shared<CpuResources>(1);
       open_ = std::make_unique<const OpenGraph>(graph_);

@@ -50,14 +50,13 @@ double absolute(double x, double, double) { return std::fabs(x); }
 double softplus(double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0)); }
 
-// A loop of ours that is faster, more precise or made sooner than oneDNN's; null: none.
+// One of our loops that is faster or more precise than oneDNN's, or ready sooner; null: none.
 RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
   const RowLoops& loops = loops_for<RowLoops>(isa);
   if (f.algorithm == algorithm::eltwise_swish && f.alpha == 1) return loops.swish;
   if (f.algorithm == algorithm::eltwise_soft_relu) return loops.softplus;
   if (f.algorithm == algorithm::eltwise_mish) return loops.mish;
-  // Others are no slower in oneDNN; but it writes the code of these two for every block of a result, which takes it longer than
-  // many a convolution.
+  // oneDNN generates code for these two for every block of a result, which takes longer than many convolutions.
   if (f.algorithm == algorithm::eltwise_gelu_erf) return loops.gelu;
   if (f.algorithm == algorithm::eltwise_gelu_tanh) return loops.gelu_tanh;
   return nullptr;

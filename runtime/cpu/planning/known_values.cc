@@ -117,7 +117,7 @@ void KnownValues::find_matrices() {
     if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
     const Tensor& source = constants_[node->inputs[0]];
     if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
-    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast moves no element, but changes how they are stored
+    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast changes the elements
     const Definition& definition = define(*node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];

@@ -18,7 +18,7 @@ LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
   const ValueInfo out = planner.info(group.result);
   LayoutNeeds needs;
   if (out.sizes.size() < 3) return {0, kNoSuchKernel};
-  // Operands of the result's sizes, up to broadcast axes.
+  // Operands with the result's sizes, up to broadcast axes.
   for (const ValueId v : group.chain->operands()) {
     if (v == kNoValue || planner.is_constant(v)) continue;
     const Sizes sizes = planner.info(v).sizes;
@@ -88,7 +88,7 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
   steps.push_back(std::move(outputs));
   if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return {};
   std::map<ValueId, Layout> layouts;
-  // Where no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
+  // If no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
   if (std::none_of(steps.begin(), steps.end(), [](const LayoutStep& s) { return s.channels_last < s.plain; })) {
     for (const ValueId v : results)
       if (v != kNoValue) layouts[v] = kPlain;

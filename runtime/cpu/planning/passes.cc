@@ -17,14 +17,14 @@ namespace rewright::cpu {
 
 namespace {
 
-// Traits of a node, where several plans share what is found out about nodes.
+// Traits of a node, if plans share what is known about nodes.
 std::optional<planning::Traits> known_traits(const Graph& graph, const Node& node, const PlanOptions& options) {
   if (!options.recognitions) return std::nullopt;
   return recalled_traits(*options.recognitions, graph, node,
                          [&] { return planning::traits_of(planning::define(graph, node)); });
 }
 
-// Half and bfloat16 tensors as float, but for operands that a kernel wants as bfloat16.
+// Computes half and bfloat16 tensors in float, except operands that a kernel wants as bfloat16.
 Graph without_short_floats(Graph graph, const PlanOptions& options) {
   const auto reads_bfloat16 = [&](const Node& node) {
     const auto kernels = node_kernels();
@@ -89,7 +89,7 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
   return result;
 }
 
-// Einsum and the like as products of matrices.
+// Replaces Einsum and the like by matrix products.
 Graph with_products(Graph graph, const PlanOptions& options) {
   return planning::with_matrix_products(graph, [&](const Node& node) {
     if (has_node_kernels(node.op->name())) return true;
@@ -98,7 +98,7 @@ Graph with_products(Graph graph, const PlanOptions& options) {
   });
 }
 
-// Split and the like as a Slice for each result.
+// Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions& options) {
   const Graph given = graph;
   return planning::with_pieces_apart(std::move(graph), [&](const Node& node) {

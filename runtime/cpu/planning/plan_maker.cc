@@ -60,7 +60,7 @@ class PlanMaker final : public Planner {
     }
   }
 
-  // Constants are released as soon as no later group can ask for them; those of several plans are not this one's to release.
+  // Constants are released when no later group can request them; shared constants are not this plan's to release.
   void plan_groups(std::vector<Group>& groups) {
     std::vector<std::vector<ValueId>> constants(groups.size());
     for (std::size_t g = 0; g < groups.size() && !options().constants; ++g) constants[g] = constants_read_by(groups[g].nodes);
@@ -94,7 +94,7 @@ class PlanMaker final : public Planner {
     if (group.chain) {
       const Chain& chain = *group.chain;
       if (add_expression({chain.element(), chain.position(), group.result, chain.operands()})) return;
-      // The nodes may still have kernels one by one.
+      // The nodes may have kernels individually.
       for (const int n : group.nodes) plan_alone(n);
       return;
     }

@@ -23,13 +23,13 @@ double work_seconds(int threads);
 // outputs, and state of helpers at their first piece.
 class PlanRunner {
  public:
-  // `arenas`: shared with other plans; null: of this one alone. `outputs`: where their memory is from; null: from the system.
+  // `arenas`: shared with other plans; null: not shared. `outputs`: where outputs are allocated; null: by the system.
   explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr, std::shared_ptr<OutputPool> outputs = nullptr);
   ~PlanRunner();
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // Outputs in the memory of inputs reuse it.
   std::vector<Tensor> advance(std::vector<Tensor> inputs);
-  // After each step `observe` gets its number and where each storage lies; all lie elsewhere in the next run.
+  // Calls `observe` after each step with its number and the storages' addresses, which change from run to run.
   using Observe = std::function<void(std::size_t step, std::span<std::byte* const> addresses)>;
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Observe& observe);
   // With tensors that are streamed: see runtime/stream.h.
@@ -58,7 +58,7 @@ class PlanRunner {
   std::vector<Sizes> output_sizes_;
   std::shared_ptr<ArenaPool> arenas_;
   std::shared_ptr<OutputPool> outputs_;
-  std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs
+  std::unique_ptr<Uses> uses_;  // for streams: created when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Execution>> free_;
