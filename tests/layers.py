@@ -32,6 +32,7 @@ rules/algebra
 rules/taso
 verifier
 verifier/checker
+plans/cuts
 generator/enumeration
 generator/pruning
 generator/writing

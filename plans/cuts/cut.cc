@@ -1,0 +1,104 @@
+#include "plans/cuts/cut.h"
+
+#include "base/error.h"
+#include "rules/io.h"
+#include "verifier/verify.h"
+
+namespace rewright::plans {
+
+namespace {
+
+std::string to_string(const Share& s) {
+  switch (s.kind) {
+    case Share::Kind::kWhole:
+      return "whole";
+    case Share::Kind::kFirst:
+      return "added once";
+    case Share::Kind::kPartial: {
+      const char* names[] = {"partial sums", "partial products", "partial maxima", "partial minima"};
+      return names[static_cast<int>(s.reduction)];
+    }
+    case Share::Kind::kCut:
+      break;
+  }
+  std::string text = "axis " + std::to_string(s.axis);
+  if (!(s.unit == Index(1))) text += " by " + s.unit.to_string();
+  if (!(s.before == Index(0) && s.rows_after() == Index(0)))
+    text += " and a halo of " + s.before.to_string() + " + " + s.rows_after().to_string();
+  return text;
+}
+
+}  // namespace
+
+Index Share::rows_after() const {
+  const auto known = after.constant();
+  return known && *known < 0 ? Index(0) : after;
+}
+
+std::string to_string(const Cut& cut) {
+  std::string text;
+  for (const Share& s : cut.operands) text += (text.empty() ? "" : ", ") + to_string(s);
+  text += " => ";
+  for (std::size_t o = 0; o < cut.outputs.size(); ++o) text += (o > 0 ? ", " : "") + to_string(cut.outputs[o]);
+  return text;
+}
+
+Attributes part_attributes(const Attributes& attributes, const Cut& cut, const Index& units, bool is_first, bool is_last) {
+  Attributes result = attributes;
+  for (const AttributeChange& c : cut.changes) {
+    if (c.kind == AttributeChange::Kind::kFrontPad && is_first) continue;
+    if (c.kind == AttributeChange::Kind::kBackPad && is_last) continue;
+    const Index value = c.kind == AttributeChange::Kind::kScaled ? c.multiplier * units : Index(0);
+    if (c.entry)
+      std::get<Indices>(result.at(c.field)).at(*c.entry) = value;
+    else
+      result.at(c.field) = value;
+  }
+  return result;
+}
+
+std::vector<std::optional<TensorType>> part_types(OperandTypes types, const Cut& cut, const Index& units, bool is_first,
+                                                  bool is_last) {
+  std::vector<std::optional<TensorType>> result(types.begin(), types.end());
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    const Share& s = cut.operands[k];
+    if (!result[k] || s.kind != Share::Kind::kCut) continue;
+    // Rows that no whole unit has belong to the last part.
+    const Index rest = result[k]->shape[s.axis] - s.unit * cut.units;
+    Index rows = s.unit * units;
+    if (!is_first) rows += s.before;
+    rows += is_last ? rest : s.rows_after();
+    result[k]->shape[s.axis] = rows;
+  }
+  return result;
+}
+
+CutProof prove(const std::vector<Rule>& rules) {
+  for (const Rule& rule : rules) {
+    proof::VerifyOptions options;
+    options.instances = 0;
+    options.suggest_conditions = false;
+    const proof::Verdict verdict = proof::verify(rule, options);
+    if (verdict.outcome != proof::Outcome::kProved) return {false, rule.name + ": " + verdict.explanation};
+  }
+  return {!rules.empty(), rules.empty() ? "there is nothing to prove" : ""};
+}
+
+CutProof CutFinder::prove_kept(const std::vector<Rule>& rules) {
+  std::string text;
+  for (const Rule& rule : rules) text += to_algebra(rule);
+  const auto known = proofs_.find(text);
+  return known != proofs_.end() ? known->second : proofs_.emplace(std::move(text), prove(rules)).first->second;
+}
+
+std::vector<Cut> CutFinder::find(const Operator& op, const Attributes& attributes, OperandTypes types) {
+  std::vector<Cut> result;
+  for (Cut& cut : proposed_cuts(op, attributes, types)) try {
+      if (prove_kept(cut_rules(op, attributes, types, cut)).proved) result.push_back(std::move(cut));
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUnsupported && e.code() != ErrorCode::kBadInput) throw;
+    }
+  return result;
+}
+
+}  // namespace rewright::plans

@@ -1,0 +1,108 @@
+// Where an operator can be cut: its work divided among processes so that each computes a part of the results from parts of the
+// operands. Nothing about it is listed by operator. Cuts are read off the denotation (FlexFlow's samples, operators, attributes and
+// parameters are found that way, and halos), written as rules over the operator itself, and proved like rules:
+//
+//   MatMul(x, w) => Concat(MatMul(Slice(x; 0, A), w), MatMul(Slice(x; A, B), w); axis=0)                          samples
+//   MatMul(x, w) => MatMul(Slice(x; 0, A), Slice(w; 0, A)) + MatMul(Slice(x; A, B), Slice(w; A, B))              partial sums
+//
+// A rule cuts in two, at any place. Its second part is the same operator, to which the rule applies again: cuts into any number of
+// parts of any sizes follow by induction. Of windows the rule is also proved for the operator without a pad in front, as it stands
+// behind the first cut.
+//
+//   for (const Cut& cut : proposed_cuts(conv, attributes, types))
+//     if (prove(cut_rules(conv, attributes, types, cut))) ...
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "expressions/attributes.h"
+#include "operators/operator.h"
+#include "rules/rule.h"
+
+namespace rewright::plans {
+
+using namespace proof;  // (moves to base/namespaces.h)
+
+// What a process holds of one tensor. A cut divides `units` of work; unit u of a tensor that is cut are the rows
+// [u * unit, (u + 1) * unit) of one axis, for operands widened by a halo.
+struct Share {
+  enum class Kind {
+    kWhole,    // all of it
+    kCut,      // the rows of its units
+    kFirst,    // an operand that is added once: the first process has it, the others have zeros
+    kPartial,  // an output of the full size whose elements are to be combined over all processes
+  };
+  Kind kind = Kind::kWhole;
+  std::size_t axis = 0;  // kCut
+  Index unit = 1;        // kCut: rows a unit
+  Index before = 0;      // kCut, operands: rows in front of the first unit's that are read as well
+  Index after = 0;       // kCut, operands: rows behind the last unit's; below 0 where its own last rows are not read
+  Reduction reduction = Reduction::kSum;  // kPartial
+  Index rows_after() const;  // that a part has beside its own: `after`, at least 0
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
+// An entry of an attribute that depends on the part: attributes[field] itself, or its entry of this number.
+struct AttributeChange {
+  enum class Kind {
+    kScaled,     // multiplier times the number of units
+    kFrontPad,   // as given in the first part, 0 in the others
+    kBackPad,    // as given in the last part, 0 in the others
+  };
+  Kind kind = Kind::kScaled;
+  std::size_t field = 0;
+  std::optional<std::size_t> entry;
+  Index multiplier = 1;  // kScaled
+  friend bool operator==(const AttributeChange&, const AttributeChange&) = default;
+};
+
+struct Cut {
+  Index units;  // of work
+  std::vector<Share> operands, outputs;
+  std::vector<AttributeChange> changes;
+  friend bool operator==(const Cut&, const Cut&) = default;
+
+  bool has_windows() const;  // parts of an operand overlap
+};
+std::string to_string(const Cut& cut);  // "x cut along 0; w whole => y cut along 0"
+
+using OperandTypes = std::span<const std::optional<TensorType>>;  // nullopt: an optional operand that is absent
+
+// Cuts that the denotation suggests, each axis of the first output and each variable that is summed over. Some of them may be wrong:
+// the proof decides. None for an operator without a denotation. Attributes are normalized.
+std::vector<Cut> proposed_cuts(const Operator& op, const Attributes& attributes, OperandTypes types);
+
+// The attributes of a part that has so many units.
+Attributes part_attributes(const Attributes& attributes, const Cut& cut, const Index& units, bool is_first, bool is_last);
+
+// The types of a part's operands.
+std::vector<std::optional<TensorType>> part_types(OperandTypes types, const Cut& cut, const Index& units, bool is_first,
+                                                  bool is_last);
+
+// That the operator, cut in two, computes the same; all of the rules are to be proved. Throws Error(kUnsupported) where the cut
+// cannot be written as a rule.
+std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut);
+
+struct CutProof {
+  bool proved = false;
+  std::string open_question;  // where it is not
+};
+CutProof prove(const std::vector<Rule>& rules);
+
+// The proposed cuts that are proved. Results are kept by what the rules say, so that equal layers are proved once.
+class CutFinder {
+ public:
+  std::vector<Cut> find(const Operator& op, const Attributes& attributes, OperandTypes types);
+  CutProof prove_kept(const std::vector<Rule>& rules);
+  std::size_t proofs() const { return proofs_.size(); }
+
+ private:
+  std::map<std::string, CutProof, std::less<>> proofs_;  // by the rules' text
+};
+
+}  // namespace rewright::plans

@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+
+#include "base/error.h"
+#include "plans/cuts/cut.h"
+
+namespace rewright::plans {
+
+namespace {
+
+const Index kFirstUnits = Index::symbol("A"), kSecondUnits = Index::symbol("B");
+
+// The sizes that a model leaves open, under names that no other variable of the rule has. The one that is cut, if it is one of
+// them, is A + B wherever it stands.
+class Symbols {
+ public:
+  explicit Symbols(const Index& units) {
+    const Atom* atom = units.as_atom();
+    if (atom && atom->kind == Atom::Kind::kSymbol) names_.emplace(atom->name, kFirstUnits + kSecondUnits);
+  }
+  Index operator()(const Index& index) {
+    return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+      if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
+      const auto [at, is_new] = names_.try_emplace(a.name, Index::symbol("n" + std::to_string(names_.size())));
+      return at->second;
+    });
+  }
+  AttributeValue operator()(const AttributeValue& value) {
+    if (const auto* index = std::get_if<Index>(&value)) return (*this)(*index);
+    if (const auto* list = std::get_if<Indices>(&value)) {
+      Indices result;
+      for (const Index& i : *list) result.push_back((*this)(i));
+      return result;
+    }
+    return value;
+  }
+
+ private:
+  std::map<std::string, Index, std::less<>> names_;
+};
+
+class RuleBuilder {
+ public:
+  RuleBuilder(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut)
+      : op_(op), cut_(cut), symbols_(cut.units), types_(types), whole_(types.begin(), types.end()) {
+    const Index both = kFirstUnits + kSecondUnits;
+    for (std::size_t k = 0; k < whole_.size(); ++k) {
+      if (!whole_[k]) continue;
+      Indices shape = whole_[k]->shape;
+      for (Index& size : shape) size = symbols_(size);
+      const Share& s = cut.operands[k];
+      if (s.kind == Share::Kind::kCut) shape[s.axis] = symbols_(s.unit) * both + rest(k);
+      whole_[k]->shape = std::move(shape);
+    }
+    for (const AttributeValue& value : attributes) attributes_.push_back(symbols_(value));
+    for (const AttributeChange& c : cut.changes)
+      if (c.kind == AttributeChange::Kind::kScaled) set(attributes_, c, symbols_(c.multiplier) * both);
+  }
+
+  Rule run(const std::string& name) {
+    Rule rule;
+    rule.name = name;
+    rule.description = op_.name() + " in two parts";
+    std::vector<PatternValue> operands;
+    for (std::size_t k = 0; k < whole_.size(); ++k) {
+      operands.push_back(PatternValue::absent());
+      if (!whole_[k]) continue;
+      operands.back() = PatternValue::input(static_cast<std::uint32_t>(rule.inputs.size()));
+      PatternInput input;
+      input.name = "x" + std::to_string(k);
+      input.shape.front = whole_[k]->shape;
+      input.shape.open = false;
+      input.type = {TypePattern::Kind::kFixed, whole_[k]->type, ""};
+      rule.inputs.push_back(std::move(input));
+    }
+    while (!operands.empty() && operands.back().kind == PatternValue::Kind::kAbsent) operands.pop_back();
+    const auto outputs = static_cast<std::uint32_t>(cut_.outputs.size());
+    rule.source.nodes.push_back({&op_, literals(attributes_), operands, outputs});
+    const PatternValue first = part(rule.target, operands, true, outputs), second = part(rule.target, operands, false, outputs);
+    for (std::uint32_t o = 0; o < outputs; ++o) {
+      rule.source.outputs.push_back(PatternValue::node(0, o));
+      rule.target.outputs.push_back(combined(rule.target, cut_.outputs[o], {first.kind, first.number, o},
+                                             {second.kind, second.number, o}));
+    }
+    rule.source = canonical(rule.source);
+    rule.target = canonical(rule.target);
+    rule.conditions.push_back(less_equal(1, kFirstUnits));
+    rule.conditions.push_back(less_equal(1, kSecondUnits));
+    // Halos lie in the neighbour's part.
+    for (std::size_t k = 0; k < whole_.size(); ++k) {
+      const Share& s = cut_.operands[k];
+      if (!whole_[k] || s.kind != Share::Kind::kCut) continue;
+      if (const Index before = symbols_(s.before); !(before == Index(0)))
+        rule.conditions.push_back(less_equal(before, symbols_(s.unit) * kFirstUnits));
+      if (const Index after = symbols_(s.rows_after()); !(after == Index(0)))
+        rule.conditions.push_back(less_equal(after, symbols_(s.unit) * kSecondUnits + rest(k)));
+    }
+    return rule;
+  }
+
+ private:
+  // Rows of a cut operand that no whole unit has.
+  Index rest(std::size_t k) {
+    const Share& s = cut_.operands[k];
+    return symbols_(types_[k]->shape[s.axis] - s.unit * cut_.units);
+  }
+
+  static void set(Attributes& attributes, const AttributeChange& c, const Index& value) {
+    if (c.entry)
+      std::get<Indices>(attributes.at(c.field)).at(*c.entry) = value;
+    else
+      attributes.at(c.field) = value;
+  }
+
+  static std::vector<Expression> literals(const Attributes& attributes) {
+    std::vector<Expression> result;
+    for (const AttributeValue& value : attributes) result.push_back(Expression::literal(value));
+    return result;
+  }
+
+  static PatternValue add(Pattern& side, std::string_view name,
+                          std::initializer_list<std::pair<std::string_view, AttributeValue>> given,
+                          std::vector<PatternValue> inputs) {
+    const Operator& op = registry().get(name);
+    Attributes attributes = op.defaults();
+    for (const auto& [field, value] : given) attributes.at(op.field(field).value()) = value;
+    side.nodes.push_back({&op, literals(attributes), std::move(inputs), 1});
+    return PatternValue::node(static_cast<std::uint32_t>(side.nodes.size() - 1));
+  }
+
+  PatternValue part(Pattern& side, const std::vector<PatternValue>& operands, bool is_first, std::uint32_t outputs) {
+    const Index& units = is_first ? kFirstUnits : kSecondUnits;
+    std::vector<PatternValue> parts = operands;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Share& s = cut_.operands[k];
+      if (!whole_[k]) continue;
+      const Indices& shape = whole_[k]->shape;
+      if (s.kind == Share::Kind::kFirst && !is_first)
+        parts[k] = add(side, "Fill", {{"value", Real(0)}, {"shape", shape}, {"type", whole_[k]->type}}, {});
+      if (s.kind != Share::Kind::kCut) continue;
+      const Index unit = symbols_(s.unit);
+      Indices begin(shape.size(), Index(0)), length = shape;
+      if (is_first) {
+        length[s.axis] = unit * units + symbols_(s.rows_after());
+      } else {
+        begin[s.axis] = unit * kFirstUnits - symbols_(s.before);
+        length[s.axis] = unit * units + symbols_(s.before) + rest(k);
+      }
+      parts[k] = add(side, "Slice", {{"begin", begin}, {"length", length}, {"step", Indices(shape.size(), Index(1))}}, {parts[k]});
+    }
+    Attributes attributes = attributes_;
+    for (const AttributeChange& c : cut_.changes) {
+      if (c.kind == AttributeChange::Kind::kScaled) set(attributes, c, symbols_(c.multiplier) * units);
+      if (c.kind == AttributeChange::Kind::kFrontPad && !is_first) set(attributes, c, 0);
+      if (c.kind == AttributeChange::Kind::kBackPad && is_first) set(attributes, c, 0);
+    }
+    // Where the cut size is one of the model's own names, attributes say it.
+    if (const Atom* atom = cut_.units.as_atom(); atom && atom->kind == Atom::Kind::kSymbol)
+      for (AttributeValue& value : attributes) value = in_part(value, units);
+    side.nodes.push_back({&op_, literals(attributes), std::move(parts), outputs});
+    return PatternValue::node(static_cast<std::uint32_t>(side.nodes.size() - 1));
+  }
+
+  // A + B in an attribute becomes the part's units.
+  static AttributeValue in_part(const AttributeValue& value, const Index& units) {
+    const std::string& other = (units == kFirstUnits ? kSecondUnits : kFirstUnits).as_atom()->name;
+    const auto of = [&](const Index& index) {
+      return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+        return a.kind == Atom::Kind::kSymbol && a.name == other ? std::optional<Index>(0) : std::nullopt;
+      });
+    };
+    if (const auto* index = std::get_if<Index>(&value)) return of(*index);
+    if (const auto* list = std::get_if<Indices>(&value)) {
+      Indices result;
+      for (const Index& i : *list) result.push_back(of(i));
+      return result;
+    }
+    return value;
+  }
+  static PatternValue combined(Pattern& side, const Share& share, PatternValue first, PatternValue second) {
+    switch (share.kind) {
+      case Share::Kind::kCut:
+        return add(side, "Concat", {{"axis", Index(share.axis)}}, {first, second});
+      case Share::Kind::kPartial: {
+        const char* names[] = {"Add", "Mul", "Max", "Min"};
+        return add(side, names[static_cast<int>(share.reduction)], {}, {first, second});
+      }
+      default:
+        return first;
+    }
+  }
+
+  const Operator& op_;
+  const Cut& cut_;
+  Symbols symbols_;
+  OperandTypes types_;                            // of the model
+  std::vector<std::optional<TensorType>> whole_;  // of the rule's source
+  Attributes attributes_;
+};
+
+}  // namespace
+
+std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut) {
+  std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut).run("cut")};
+  const bool has_front_pad = std::any_of(cut.changes.begin(), cut.changes.end(), [](const AttributeChange& c) {
+    return c.kind == AttributeChange::Kind::kFrontPad;
+  });
+  if (!has_front_pad) return rules;
+  // What stands behind a first cut: no pad in front, and the rows that the first unit reads in front of its own are rows of the
+  // operand's.
+  Cut behind = cut;
+  std::vector<std::optional<TensorType>> rest(types.begin(), types.end());
+  for (std::size_t k = 0; k < rest.size(); ++k) {
+    Share& s = behind.operands[k];
+    if (!rest[k] || s.kind != Share::Kind::kCut) continue;
+    rest[k]->shape[s.axis] += s.before;
+    s.after += s.before, s.before = 0;
+  }
+  Attributes without_pad = attributes;
+  for (const AttributeChange& c : cut.changes) {
+    if (c.kind != AttributeChange::Kind::kFrontPad) continue;
+    if (c.entry)
+      std::get<Indices>(without_pad.at(c.field)).at(*c.entry) = 0;
+    else
+      without_pad.at(c.field) = Index(0);
+  }
+  rules.push_back(RuleBuilder(op, without_pad, rest, behind).run("cut_behind"));
+  return rules;
+}
+
+}  // namespace rewright::plans
