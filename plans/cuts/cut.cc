@@ -1,5 +1,7 @@
 #include "plans/cuts/cut.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "rules/io.h"
 #include "verifier/verify.h"
@@ -26,6 +28,18 @@ std::string to_string(const Share& s) {
   if (!(s.before == Index(0) && s.rows_after() == Index(0)))
     text += " and a halo of " + s.before.to_string() + " + " + s.rows_after().to_string();
   return text;
+}
+
+// Windows and blocks of rows are of known sizes, and so is what attributes say of sizes.
+bool needs_given_sizes(const Attributes& attributes, const Cut& cut) {
+  for (const auto* shares : {&cut.operands, &cut.outputs})
+    for (const Share& s : *shares)
+      if (s.kind == Share::Kind::kCut && !(s.unit == Index(1) && s.before == Index(0) && s.rows_after() == Index(0)))
+        return true;
+  return std::any_of(attributes.begin(), attributes.end(), [](const AttributeValue& value) {
+    const auto* list = std::get_if<Indices>(&value);
+    return list && std::any_of(list->begin(), list->end(), [](const Index& i) { return !(i == Index(0)) && !(i == Index(1)); });
+  });
 }
 
 }  // namespace
@@ -84,20 +98,27 @@ CutProof prove(const std::vector<Rule>& rules) {
   return {!rules.empty(), rules.empty() ? "there is nothing to prove" : ""};
 }
 
-CutProof CutFinder::prove_kept(const std::vector<Rule>& rules) {
+const CutProof& CutFinder::kept(const std::vector<Rule>& rules) {
   std::string text;
   for (const Rule& rule : rules) text += to_algebra(rule);
   const auto known = proofs_.find(text);
   return known != proofs_.end() ? known->second : proofs_.emplace(std::move(text), prove(rules)).first->second;
 }
 
+CutProof CutFinder::proof(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut) try {
+  if (!needs_given_sizes(attributes, cut))
+    if (const CutProof& general = kept(cut_rules(op, attributes, types, cut, SizesInRule::kAny)); general.proved)
+      return general;
+  return kept(cut_rules(op, attributes, types, cut));
+} catch (const Error& e) {
+  if (e.code() != ErrorCode::kUnsupported && e.code() != ErrorCode::kBadInput) throw;
+  return {false, e.what()};
+}
+
 std::vector<Cut> CutFinder::find(const Operator& op, const Attributes& attributes, OperandTypes types) {
   std::vector<Cut> result;
-  for (Cut& cut : proposed_cuts(op, attributes, types)) try {
-      if (prove_kept(cut_rules(op, attributes, types, cut)).proved) result.push_back(std::move(cut));
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::kUnsupported && e.code() != ErrorCode::kBadInput) throw;
-    }
+  for (Cut& cut : proposed_cuts(op, attributes, types))
+    if (proof(op, attributes, types, cut).proved) result.push_back(std::move(cut));
   return result;
 }
 

@@ -1,13 +1,13 @@
 // Where an operator can be cut: its work divided among processes so that each computes a part of the results from parts of the
-// operands. Nothing about it is listed by operator. Cuts are read off the denotation (FlexFlow's samples, operators, attributes and
-// parameters are found that way, and halos), written as rules over the operator itself, and proved like rules:
+// operands. Nothing about it is listed by operator. Cuts are read off the denotation (FlexFlow's samples, operators, attributes
+// and parameters are found that way, and halos), written as rules over the operator itself, and proved like rules:
 //
 //   MatMul(x, w) => Concat(MatMul(Slice(x; 0, A), w), MatMul(Slice(x; A, B), w); axis=0)                          samples
 //   MatMul(x, w) => MatMul(Slice(x; 0, A), Slice(w; 0, A)) + MatMul(Slice(x; A, B), Slice(w; A, B))              partial sums
 //
-// A rule cuts in two, at any place. Its second part is the same operator, to which the rule applies again: cuts into any number of
-// parts of any sizes follow by induction. Of windows the rule is also proved for the operator without a pad in front, as it stands
-// behind the first cut.
+// A rule cuts in two, at any place. Its second part is the same operator, to which the rule applies again: cuts into any number
+// of parts of any sizes follow by induction. Of windows the rule is also proved for the operator without a pad in front, as it
+// stands behind the first cut.
 //
 //   for (const Cut& cut : proposed_cuts(conv, attributes, types))
 //     if (prove(cut_rules(conv, attributes, types, cut))) ...
@@ -22,11 +22,10 @@
 
 #include "expressions/attributes.h"
 #include "operators/operator.h"
+#include "plans/names.h"
 #include "rules/rule.h"
 
 namespace rewright::plans {
-
-using namespace proof;  // (moves to base/namespaces.h)
 
 // What a process holds of one tensor. A cut divides `units` of work; unit u of a tensor that is cut are the rows
 // [u * unit, (u + 1) * unit) of one axis, for operands widened by a halo.
@@ -43,16 +42,16 @@ struct Share {
   Index before = 0;      // kCut, operands: rows in front of the first unit's that are read as well
   Index after = 0;       // kCut, operands: rows behind the last unit's; below 0 where its own last rows are not read
   Reduction reduction = Reduction::kSum;  // kPartial
-  Index rows_after() const;  // that a part has beside its own: `after`, at least 0
+  Index rows_after() const;               // that a part has beside its own: `after`, at least 0
   friend bool operator==(const Share&, const Share&) = default;
 };
 
 // An entry of an attribute that depends on the part: attributes[field] itself, or its entry of this number.
 struct AttributeChange {
   enum class Kind {
-    kScaled,     // multiplier times the number of units
-    kFrontPad,   // as given in the first part, 0 in the others
-    kBackPad,    // as given in the last part, 0 in the others
+    kScaled,    // multiplier times the number of units
+    kFrontPad,  // as given in the first part, 0 in the others
+    kBackPad,   // as given in the last part, 0 in the others
   };
   Kind kind = Kind::kScaled;
   std::size_t field = 0;
@@ -73,8 +72,8 @@ std::string to_string(const Cut& cut);  // "x cut along 0; w whole => y cut alon
 
 using OperandTypes = std::span<const std::optional<TensorType>>;  // nullopt: an optional operand that is absent
 
-// Cuts that the denotation suggests, each axis of the first output and each variable that is summed over. Some of them may be wrong:
-// the proof decides. None for an operator without a denotation. Attributes are normalized.
+// Cuts that the denotation suggests, each axis of the first output and each variable that is summed over. Some of them may be
+// wrong: the proof decides. None for an operator without a denotation. Attributes are normalized.
 std::vector<Cut> proposed_cuts(const Operator& op, const Attributes& attributes, OperandTypes types);
 
 // The attributes of a part that has so many units.
@@ -85,8 +84,11 @@ std::vector<std::optional<TensorType>> part_types(OperandTypes types, const Cut&
                                                   bool is_last);
 
 // That the operator, cut in two, computes the same; all of the rules are to be proved. Throws Error(kUnsupported) where the cut
-// cannot be written as a rule.
-std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut);
+// cannot be written as a rule. With kAny the rules speak of all sizes, where those of `types` are only examples: one proof for
+// many nodes, which fails where attributes or windows need the sizes that are there.
+enum class SizesInRule { kAsGiven, kAny };
+std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut,
+                            SizesInRule sizes = SizesInRule::kAsGiven);
 
 struct CutProof {
   bool proved = false;
@@ -98,10 +100,11 @@ CutProof prove(const std::vector<Rule>& rules);
 class CutFinder {
  public:
   std::vector<Cut> find(const Operator& op, const Attributes& attributes, OperandTypes types);
-  CutProof prove_kept(const std::vector<Rule>& rules);
+  CutProof proof(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut);
   std::size_t proofs() const { return proofs_.size(); }
 
  private:
+  const CutProof& kept(const std::vector<Rule>& rules);
   std::map<std::string, CutProof, std::less<>> proofs_;  // by the rules' text
 };
 

@@ -42,13 +42,13 @@ class Symbols {
 
 class RuleBuilder {
  public:
-  RuleBuilder(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut)
+  RuleBuilder(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut, SizesInRule sizes)
       : op_(op), cut_(cut), symbols_(cut.units), types_(types), whole_(types.begin(), types.end()) {
     const Index both = kFirstUnits + kSecondUnits;
     for (std::size_t k = 0; k < whole_.size(); ++k) {
       if (!whole_[k]) continue;
       Indices shape = whole_[k]->shape;
-      for (Index& size : shape) size = symbols_(size);
+      for (Index& size : shape) size = sizes == SizesInRule::kAny ? any(size) : symbols_(size);
       const Share& s = cut.operands[k];
       if (s.kind == Share::Kind::kCut) shape[s.axis] = symbols_(s.unit) * both + rest(k);
       whole_[k]->shape = std::move(shape);
@@ -80,8 +80,8 @@ class RuleBuilder {
     const PatternValue first = part(rule.target, operands, true, outputs), second = part(rule.target, operands, false, outputs);
     for (std::uint32_t o = 0; o < outputs; ++o) {
       rule.source.outputs.push_back(PatternValue::node(0, o));
-      rule.target.outputs.push_back(combined(rule.target, cut_.outputs[o], {first.kind, first.number, o},
-                                             {second.kind, second.number, o}));
+      rule.target.outputs.push_back(
+          combined(rule.target, cut_.outputs[o], {first.kind, first.number, o}, {second.kind, second.number, o}));
     }
     rule.source = canonical(rule.source);
     rule.target = canonical(rule.target);
@@ -100,6 +100,13 @@ class RuleBuilder {
   }
 
  private:
+  // A number of a size stands for any; equal numbers for equal ones. 1 is what broadcasts.
+  Index any(const Index& size) {
+    const auto number = size.constant();
+    if (!number || *number == 1) return symbols_(size);
+    return numbers_.try_emplace(*number, Index::symbol("s" + std::to_string(numbers_.size()))).first->second;
+  }
+
   // Rows of a cut operand that no whole unit has.
   Index rest(std::size_t k) {
     const Share& s = cut_.operands[k];
@@ -147,7 +154,8 @@ class RuleBuilder {
         begin[s.axis] = unit * kFirstUnits - symbols_(s.before);
         length[s.axis] = unit * units + symbols_(s.before) + rest(k);
       }
-      parts[k] = add(side, "Slice", {{"begin", begin}, {"length", length}, {"step", Indices(shape.size(), Index(1))}}, {parts[k]});
+      parts[k] =
+          add(side, "Slice", {{"begin", begin}, {"length", length}, {"step", Indices(shape.size(), Index(1))}}, {parts[k]});
     }
     Attributes attributes = attributes_;
     for (const AttributeChange& c : cut_.changes) {
@@ -194,18 +202,49 @@ class RuleBuilder {
   const Operator& op_;
   const Cut& cut_;
   Symbols symbols_;
+  std::map<std::int64_t, Index> numbers_;         // the variables that stand for numbers
   OperandTypes types_;                            // of the model
   std::vector<std::optional<TensorType>> whole_;  // of the rule's source
   Attributes attributes_;
 };
 
+// Plans come from files: an axis or an attribute may be one that is not there.
+void require_fit(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut) {
+  const auto require = [&](bool holds, const std::string& what) {
+    if (!holds) throw Error(ErrorCode::kBadInput, "a cut of " + op.name() + ": " + what);
+  };
+  require(cut.operands.size() == types.size(), "it has " + std::to_string(types.size()) + " operands");
+  const Definition definition = op.define(attributes, Inputs::of(types).types_only());
+  require(cut.outputs.size() == definition.outputs().size(),
+          "it has " + std::to_string(definition.outputs().size()) + " outputs");
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    const Share& s = cut.operands[k];
+    require(s.kind != Share::Kind::kPartial, "operands are not held in part");
+    require(s.kind != Share::Kind::kCut || (types[k] && s.axis < types[k]->rank()),
+            "operand " + std::to_string(k) + " has no axis " + std::to_string(s.axis));
+  }
+  for (std::size_t o = 0; o < cut.outputs.size(); ++o) {
+    const Share& s = cut.outputs[o];
+    require(s.kind == Share::Kind::kCut || s.kind == Share::Kind::kPartial, "an output is cut or partial");
+    require(s.kind != Share::Kind::kCut || s.axis < definition.outputs()[o].type.rank(),
+            "output " + std::to_string(o) + " has no axis " + std::to_string(s.axis));
+  }
+  for (const AttributeChange& c : cut.changes) {
+    require(c.field < attributes.size(), "it has no attribute " + std::to_string(c.field));
+    const auto* list = std::get_if<Indices>(&attributes[c.field]);
+    require(c.entry ? list && *c.entry < list->size() : std::holds_alternative<Index>(attributes[c.field]),
+            "attribute " + std::to_string(c.field) + " has no such entry");
+  }
+}
+
 }  // namespace
 
-std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut) {
-  std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut).run("cut")};
-  const bool has_front_pad = std::any_of(cut.changes.begin(), cut.changes.end(), [](const AttributeChange& c) {
-    return c.kind == AttributeChange::Kind::kFrontPad;
-  });
+std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut,
+                            SizesInRule sizes) {
+  require_fit(op, attributes, types, cut);
+  std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut, sizes).run("cut")};
+  const bool has_front_pad = std::any_of(cut.changes.begin(), cut.changes.end(),
+                                         [](const AttributeChange& c) { return c.kind == AttributeChange::Kind::kFrontPad; });
   if (!has_front_pad) return rules;
   // What stands behind a first cut: no pad in front, and the rows that the first unit reads in front of its own are rows of the
   // operand's.
@@ -225,7 +264,7 @@ std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, Op
     else
       without_pad.at(c.field) = Index(0);
   }
-  rules.push_back(RuleBuilder(op, without_pad, rest, behind).run("cut_behind"));
+  rules.push_back(RuleBuilder(op, without_pad, rest, behind, sizes).run("cut_behind"));
   return rules;
 }
 

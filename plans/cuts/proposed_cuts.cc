@@ -135,8 +135,8 @@ class Proposals {
   }
 
   // How far the first read of the operand has moved along the axis; nothing if not by a number.
-  static std::optional<std::int64_t> shift_of(const std::vector<Read>& before, const std::vector<Read>& after, const Output& was,
-                                              const Output& is, std::size_t operand, std::size_t axis) {
+  static std::optional<std::int64_t> shift_of(const std::vector<Read>& before, const std::vector<Read>& after,
+                                              const Output& was, const Output& is, std::size_t operand, std::size_t axis) {
     for (std::size_t n = 0; n < before.size(); ++n) {
       if (before[n].operand != operand || before[n].variables.size() != after[n].variables.size()) continue;
       proof::Replacements names;
@@ -148,8 +148,8 @@ class Proposals {
     return std::nullopt;
   }
 
-  // Attributes that say sizes: of each that equals the rows of an operand, of an output or the units it is tried whether the part
-  // needs its own. The operator's own typing sorts most of them out.
+  // Attributes that say sizes: of each that equals the rows of an operand, of an output or the units it is tried whether the
+  // part needs its own. The operator's own typing sorts most of them out.
   void add_variants(Cut cut) {
     cut.changes = pads(cut);
     std::vector<AttributeChange> sizes;
@@ -171,13 +171,14 @@ class Proposals {
       Cut variant = cut;
       for (std::size_t n = 0; n < sizes.size(); ++n)
         if (subset >> n & 1) variant.changes.push_back(sizes[n]);
-      if (is_well_typed(variant) && ++added > 0) cuts_.push_back(std::move(variant));
+      // One unit shows what a symbol leaves open: that a shape has too many elements. (A halo may be more than one unit.)
+      if (!is_well_typed(variant, Index::symbol("A")) || (!cut.has_windows() && !is_well_typed(variant, 1))) continue;
+      cuts_.push_back(std::move(variant)), ++added;
     }
   }
 
-  // Whether the parts, where there are two of a symbolic number of units, have the outputs that the cut says.
-  bool is_well_typed(const Cut& cut) const {
-    const Index units = Index::symbol("A");
+  // Whether a part of so many units has the outputs that the cut says.
+  bool is_well_typed(const Cut& cut, const Index& units) const {
     try {
       const auto types = part_types(types_, cut, units, true, false);
       const Inputs inputs = Inputs::of(std::span<const std::optional<TensorType>>(types)).types_only();

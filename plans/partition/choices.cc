@@ -1,0 +1,90 @@
+#include "plans/partition/choices.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rewright::plans {
+
+namespace {
+
+std::string key_of(const Node& node, const std::vector<std::optional<TensorType>>& types) {
+  std::string key = node.op ? node.op->name() : "opaque " + node.opaque_reason;
+  for (const AttributeValue& value : node.attributes) key += " " + to_string(value);
+  for (const auto& type : types) key += type ? " " + to_string(*type) : " -";
+  return key;
+}
+
+std::optional<std::int64_t> known(const Index& index) { return index.constant(); }
+
+}  // namespace
+
+NodeChoice whole_choice(const Node& node) {
+  NodeChoice result;
+  result.needs.resize(node.inputs.size());
+  result.gives.resize(node.outputs.size());
+  return result;
+}
+
+std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
+                                      std::int64_t processes) {
+  const auto units = known(cut.units);
+  if (!units || *units < processes) return std::nullopt;
+  NodeChoice c;
+  c.cut = cut;
+  for (std::size_t k = 0; k < types.size(); ++k) {
+    const Share& s = cut.operands[k];
+    Need need;
+    need.once = s.kind == Share::Kind::kFirst;
+    if (types[k] && s.kind == Share::Kind::kCut) {
+      const auto unit = known(s.unit), before = known(s.before), after = known(s.rows_after());
+      const auto rows = known(types[k]->shape[s.axis]);
+      if (!unit || !before || !after || !rows) return std::nullopt;
+      // A halo is the neighbour's alone.
+      if (std::max(*before, *after) > *unit * (*units / processes)) return std::nullopt;
+      need = {cut_along(s.axis, *unit, *units, processes, *rows), *before, *after};
+    }
+    c.needs.push_back(need);
+  }
+  for (std::size_t o = 0; o < results.size(); ++o) {
+    const Share& s = cut.outputs.at(o);
+    if (s.kind == Share::Kind::kPartial) {
+      c.gives.push_back(partial(s.reduction));
+      continue;
+    }
+    const auto unit = known(s.unit), rows = known(results[o].shape.at(s.axis));
+    if (s.kind != Share::Kind::kCut || !unit || !rows) return std::nullopt;
+    c.gives.push_back(cut_along(s.axis, *unit, *units, processes, *rows));
+  }
+  return c;
+}
+
+const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node) {
+  const std::vector<std::optional<TensorType>> types = graph.operand_types(node);
+  const auto [at, is_new] = known_.try_emplace(key_of(node, types));
+  if (!is_new) return at->second;
+  std::vector<TensorType> results;
+  for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
+  NodeChoice whole_node = whole_choice(node);
+  if (node.op) whole_node.seconds = seconds_(*node.op, node.attributes, types);
+  at->second.push_back(std::move(whole_node));
+  const bool has_all_outputs = std::find(node.outputs.begin(), node.outputs.end(), kNoValue) == node.outputs.end();
+  if (!node.op || !has_all_outputs) return at->second;
+  for (const Cut& cut : cuts_.find(*node.op, node.attributes, types)) {
+    if (cut.outputs.size() < results.size()) continue;
+    auto c = make_choice(types, results, cut, processes_);
+    if (!c) continue;
+    // The longest part: of the most units, between two others.
+    const Index most = (cut.units.value() + processes_ - 1) / processes_;
+    const auto part = part_types(types, cut, most, false, false);
+    c->seconds = seconds_(*node.op, part_attributes(node.attributes, cut, most, false, false), part);
+    // Cuts that need and give the same differ in the order of work alone.
+    const bool is_known = std::any_of(at->second.begin(), at->second.end(), [&](const NodeChoice& other) {
+      return other.needs == c->needs && other.gives == c->gives;
+    });
+    if (!is_known) at->second.push_back(std::move(*c));
+  }
+  return at->second;
+}
+
+}  // namespace rewright::plans

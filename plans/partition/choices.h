@@ -1,0 +1,47 @@
+// For each node of a graph, the ways in which its work can be divided among processes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plans/cuts/cut.h"
+#include "plans/partition/holding.h"
+
+namespace rewright::plans {
+
+struct NodeChoice {
+  std::optional<Cut> cut;      // none: each process computes all of it
+  std::vector<Need> needs;     // of the operands; of absent ones without meaning
+  std::vector<Holding> gives;  // of the outputs
+  double seconds = 0;          // of the longest part on one device
+};
+
+// What each process needs and has if the node is cut so, without its cost; nothing if there are fewer units of work than
+// processes, or halos longer than a part.
+std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
+                                      std::int64_t processes);
+// Every process computes all of it.
+NodeChoice whole_choice(const Node& node);
+
+// The cost of an operator on one device.
+using OperatorSeconds = std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types)>;
+
+// Choices of nodes whose sizes are known. Cuts are proved by `cuts`, which keeps proofs of equal nodes.
+class ChoiceFinder {
+ public:
+  ChoiceFinder(std::int64_t processes, OperatorSeconds seconds) : processes_(processes), seconds_(std::move(seconds)) {}
+
+  // The first one is the whole operator. A cut into fewer units than processes is none.
+  const std::vector<NodeChoice>& of(const Graph& graph, const Node& node);
+  std::size_t proofs() const { return cuts_.proofs(); }
+
+ private:
+  std::int64_t processes_;
+  OperatorSeconds seconds_;
+  CutFinder cuts_;
+  std::map<std::string, std::vector<NodeChoice>, std::less<>> known_;  // by operator, attributes and types
+};
+
+}  // namespace rewright::plans

@@ -1,0 +1,62 @@
+#include "plans/partition/holding.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rewright::plans {
+
+std::int64_t Holding::first_row(std::int64_t process, std::int64_t processes, std::int64_t rows) const {
+  return process >= processes ? rows : unit * (process * units / processes);
+}
+
+std::string to_string(const Holding& h) {
+  switch (h.kind) {
+    case Holding::Kind::kWhole:
+      return "whole";
+    case Holding::Kind::kPartial:
+      return h.reduction == Reduction::kSum ? "partial sums" : "partial values";
+    case Holding::Kind::kCut:
+      break;
+  }
+  return "cut along axis " + std::to_string(h.axis);
+}
+
+Holding whole() { return {}; }
+
+Holding partial(Reduction reduction) {
+  Holding h{Holding::Kind::kPartial};
+  h.reduction = reduction;
+  return h;
+}
+
+Holding cut_along(std::size_t axis, std::int64_t unit, std::int64_t units, std::int64_t processes, std::int64_t rows) {
+  Holding h{Holding::Kind::kCut, axis, unit, units};
+  // Rows behind the last unit make the last part longer, however the units are divided.
+  if (units % processes == 0 && rows == unit * units) h.unit = rows / processes, h.units = processes;
+  return h;
+}
+
+std::string_view name(Exchange exchange) {
+  constexpr std::string_view kNames[] = {"none", "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "halo"};
+  return kNames[static_cast<std::size_t>(exchange)];
+}
+
+Exchange exchange_for(const Holding& from, const Need& to) {
+  using Kind = Holding::Kind;
+  const Holding& h = to.holding;
+  if (h.kind == Kind::kPartial && !(from == h))
+    throw Error(ErrorCode::kUnsupported, "a value that is held " + to_string(from) + " cannot become " + to_string(h));
+  if (from == h) return to.before > 0 || to.after > 0 ? Exchange::kHalo : Exchange::kNone;
+  switch (from.kind) {
+    case Kind::kWhole:
+      return Exchange::kNone;
+    case Kind::kPartial:
+      return h.kind == Kind::kWhole ? Exchange::kAllReduce : Exchange::kReduceScatter;
+    case Kind::kCut:
+      break;
+  }
+  return h.kind == Kind::kWhole ? Exchange::kAllGather : Exchange::kAllToAll;
+}
+
+}  // namespace rewright::plans

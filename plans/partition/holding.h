@@ -1,0 +1,59 @@
+// How the processes hold a value, and what it takes to hold it in another way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "expressions/element.h"
+#include "operators/operator.h"
+#include "plans/cuts/cut.h"
+
+namespace rewright::plans {
+
+// Sizes are known here. Process p of P has, of a value that is cut, the rows from unit * floor(p units / P) on up to where the
+// next process begins; the last one has those up to the end of the axis.
+struct Holding {
+  enum class Kind {
+    kWhole,    // each process has all of it
+    kCut,      // each process has its rows
+    kPartial,  // each process has a tensor of the full size; combined, they are the value
+  };
+  Kind kind = Kind::kWhole;
+  std::size_t axis = 0;                   // kCut
+  std::int64_t unit = 1, units = 0;       // kCut; one unit a process where they divide evenly
+  Reduction reduction = Reduction::kSum;  // kPartial
+  friend bool operator==(const Holding&, const Holding&) = default;
+
+  // The first row of a process; that of process `processes` is the end.
+  std::int64_t first_row(std::int64_t process, std::int64_t processes, std::int64_t rows) const;
+};
+std::string to_string(const Holding& holding);
+
+Holding whole();
+Holding partial(Reduction reduction);
+// Rows of `axis` divided by units; the canonical form, so that equal rows are equal holdings.
+Holding cut_along(std::size_t axis, std::int64_t unit, std::int64_t units, std::int64_t processes, std::int64_t rows);
+
+// What an operand is to be held as, with rows of the neighbours where windows reach into their parts.
+struct Need {
+  Holding holding;
+  std::int64_t before = 0, after = 0;
+  bool once = false;  // only the first process has it, the others zeros
+  friend bool operator==(const Need&, const Need&) = default;
+};
+
+// What the processes do so that a value held in one way is held as needed. In the terms of MPI.
+enum class Exchange {
+  kNone,           // it is as it should be, or each process keeps a part of what it has
+  kAllGather,      // parts to the whole
+  kAllReduce,      // partial values to the whole
+  kReduceScatter,  // partial values to parts
+  kAllToAll,       // parts along one axis to parts along another
+  kHalo,           // rows of the neighbours
+};
+std::string_view name(Exchange exchange);
+
+// Throws Error(kUnsupported) where there is none: partial values of one reduction are no partial values of another.
+Exchange exchange_for(const Holding& from, const Need& to);
+
+}  // namespace rewright::plans

@@ -1,0 +1,63 @@
+// Dividing a graph among processes: for each node one of its choices, for each value that is given (inputs, weights) how it is
+// held, so that computing and exchanging take the least time together.
+//
+// The choice is an integer program (L. Zheng et al., "Alpa", OSDI 2022, solve one like it over a list of sharded operators): a
+// variable for each choice of a node and for each exchange between what is given and what is needed. Nodes of equal
+// surroundings choose alike, so that a network of many equal layers is a small program.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plans/partition/choices.h"
+
+namespace rewright::plans {
+
+struct PartitionOptions {
+  std::int64_t processes = 1;
+  double latency = 0, seconds_per_byte = 0;                 // of a message between two processes
+  double memory = std::numeric_limits<double>::infinity();  // bytes that a process may hold of given values
+  // Whether a given value may be held so; none: each may be whole or cut along any axis.
+  std::function<bool(ValueId value, const Holding& holding)> allowed = {};
+  // An output that takes the place of a given value after the step (a parameter that is updated) is held as that is: pairs of
+  // the output's number and the given value. Other outputs are wanted whole.
+  std::vector<std::pair<std::size_t, ValueId>> replaced = {};
+  double seconds = 60;  // for the search
+  int seed = 0;
+};
+
+struct Partition {
+  std::vector<NodeChoice> nodes;  // by position in the graph
+  std::vector<Holding> given;     // by value; of computed ones without meaning
+  double seconds = 0;             // computing and exchanging, one after the other
+  double exchange_seconds = 0;    // of these
+  double bound = 0;               // no partition of these choices takes less
+  double given_bytes = 0;         // of one process
+  bool proved_best = false;       // the bound is reached up to a ten-thousandth
+  std::size_t classes = 0;        // of nodes that choose alike
+  bool found = false;             // false: nothing fits
+};
+
+// Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages
+// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce.
+double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options);
+
+// Sizes are known. Every node's choices come from `choices`.
+Partition partition(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options);
+
+// What a partition exchanges: for each value the ways in which it is needed beside the one that it is computed in.
+struct PlannedExchange {
+  ValueId value = kNoValue;
+  Holding from;
+  Need to;
+  Exchange exchange = Exchange::kNone;
+  std::int32_t before = -1;  // the first node that needs it; -1: an output
+};
+// Throws Error(kBadInput) that names a node whose operand cannot be had as it needs it.
+std::vector<PlannedExchange> exchanges_of(const Graph& graph, const Partition& partition, const PartitionOptions& options);
+
+}  // namespace rewright::plans

@@ -1,0 +1,126 @@
+#include "plans/plan.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace rewright::plans {
+
+namespace {
+
+std::string hash_of(const Graph& graph) {
+  std::ostringstream text;
+  text << std::hex << std::setw(16) << std::setfill('0') << graph.hash();
+  return text.str();
+}
+
+std::string place_of(const Graph& graph, std::size_t position) {
+  const Node& node = *graph.nodes()[position];
+  std::string text = "node " + std::to_string(position) + " (" + (node.op ? node.op->name() : "opaque");
+  for (const ValueId v : node.outputs)
+    if (v != kNoValue && !graph.value(v).name.empty()) {
+      text += " \"" + graph.value(v).name + "\"";
+      break;
+    }
+  return text + ")";
+}
+
+std::string value_name(const Graph& graph, ValueId v) {
+  const std::string& name = graph.value(v).name;
+  return name.empty() ? "value " + std::to_string(v) : "value \"" + name + "\"";
+}
+
+bool same_exchange(const PlannedExchange& a, const PlannedExchange& b) {
+  return a.value == b.value && a.from == b.from && a.to == b.to && a.exchange == b.exchange;
+}
+
+// A holding that a value of this type can have.
+void require_holding(const Graph& graph, ValueId v, const Holding& h, std::int64_t processes) {
+  if (h.kind != Holding::Kind::kCut) return;
+  const TensorType& type = graph.value(v).type;
+  if (h.axis >= type.rank() || h.unit < 1 || h.units < processes || h.unit > type.shape[h.axis].value() / h.units)
+    throw Error(ErrorCode::kBadInput, value_name(graph, v) + " of type " + to_string(type) + " cannot be " + to_string(h));
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options) {
+  Plan plan;
+  plan.processes = options.processes;
+  plan.graph_hash = hash_of(graph);
+  for (const NodeChoice& c : partition.nodes) plan.cuts.push_back(c.cut);
+  plan.given = partition.given;
+  plan.exchanges = exchanges_of(graph, partition, options);
+  return plan;
+}
+
+PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
+  if (plan.graph_hash != hash_of(graph) || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
+    throw Error(ErrorCode::kBadInput, "the plan is for another model, or for other sizes");
+  PlanCheck result;
+  Partition partition;
+  partition.given = plan.given;
+  CutFinder cuts;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (plan.given[v].kind == Holding::Kind::kPartial) {
+      result.reason = value_name(graph, v) + " is given, and cannot be held as partial values";
+      return result;
+    }
+    require_holding(graph, v, plan.given[v], plan.processes);
+  }
+  for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    const auto types = graph.operand_types(node);
+    std::vector<TensorType> results;
+    for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
+    if (!plan.cuts[n]) {
+      partition.nodes.push_back(whole_choice(node));
+      continue;
+    }
+    const Cut& cut = *plan.cuts[n];
+    if (!node.op || cut.operands.size() != types.size() || cut.outputs.size() < results.size()) {
+      result.reason = place_of(graph, n) + ": the cut does not fit its operands";
+      return result;
+    }
+    const CutProof proof = cuts.proof(*node.op, node.attributes, types, cut);
+    if (!proof.proved) {
+      result.reason = place_of(graph, n) + ": its parts do not compute what it computes: " + proof.open_question;
+      return result;
+    }
+    auto choice = make_choice(types, results, cut, plan.processes);
+    if (!choice) {
+      result.reason = place_of(graph, n) + " has too few units of work for " + std::to_string(plan.processes) + " processes";
+      return result;
+    }
+    partition.nodes.push_back(std::move(*choice));
+  }
+  PartitionOptions options;
+  options.processes = plan.processes;
+  options.replaced = replaced;
+  std::vector<PlannedExchange> needed;
+  try {
+    needed = exchanges_of(graph, partition, options);
+  } catch (const Error& e) {
+    result.reason = e.what();
+    return result;
+  }
+  for (const PlannedExchange& e : needed)
+    if (std::none_of(plan.exchanges.begin(), plan.exchanges.end(), [&](const auto& o) { return same_exchange(e, o); })) {
+      result.reason = value_name(graph, e.value) + " is held " + to_string(e.from) + " and needed " + to_string(e.to.holding) +
+                      (e.before >= 0 ? " by " + place_of(graph, static_cast<std::size_t>(e.before)) : " as an output") +
+                      ": the plan has no " + std::string(name(e.exchange)) + " for it";
+      return result;
+    }
+  for (const PlannedExchange& e : plan.exchanges)
+    if (std::none_of(needed.begin(), needed.end(), [&](const auto& o) { return same_exchange(e, o); })) {
+      result.reason = value_name(graph, e.value) + ": nothing needs the plan's " + std::string(name(e.exchange)) + " of it";
+      return result;
+    }
+  result.rules = cuts.proofs();
+  result.proved = true;
+  return result;
+}
+
+}  // namespace rewright::plans

@@ -1,0 +1,48 @@
+// A plan: how the processes of a machine share the work of a graph. A file (JSON) that anyone can read, and that is proved of
+// the model it is for before anybody executes it.
+//
+// It says of each node how it is cut, of each given value how it is held, and every exchange between processes; nothing is
+// implied. What a plan computes follows from that: each node's cut is a rule that is proved (plans/cuts/cut.h), and every
+// operand is held as the cut needs it, after the exchanges that are listed. Then each value, put together from what the
+// processes hold, is that of the graph.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plans/partition/partition.h"
+
+namespace rewright::plans {
+
+struct Plan {
+  std::string purpose = "inference";  // or "training"
+  std::string loss, update;           // of training, by name
+  std::optional<std::int64_t> batch;  // that the model's open sizes stand for
+  std::int64_t processes = 1;
+  std::string strategy;
+  std::string graph_hash;                  // of the graph whose nodes are cut
+  std::vector<std::optional<Cut>> cuts;    // by position; none: every process computes the node
+  std::vector<Holding> given;              // by value; of computed ones without meaning
+  std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
+};
+
+Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options);
+
+// Numbers, names of operators and values; `graph` gives the names.
+std::string write_plan(const Plan& plan, const Graph& graph);
+// Throws Error(kBadInput) with the place: no plan, numbers out of range, keys that are missing.
+Plan read_plan(std::string_view text, const std::string& name);
+
+struct PlanCheck {
+  bool proved = false;
+  std::string reason;     // where it is not: the node or the value, and what is wrong
+  std::size_t rules = 0;  // that were proved
+};
+// That the plan computes what the graph computes. Throws Error(kBadInput) if it is for another graph.
+PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced);
+
+}  // namespace rewright::plans

@@ -1,0 +1,206 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "plans/plan.h"
+
+namespace rewright::plans {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kReductions[] = {"sum", "product", "maximum", "minimum"};
+constexpr const char* kChanges[] = {"scaled", "front_pad", "back_pad"};
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
+
+const json& at(const json& object, const char* key) {
+  if (!object.is_object() || !object.contains(key)) refuse(std::string("\"") + key + "\" is missing");
+  return object.at(key);
+}
+
+std::int64_t whole_number(const json& object, const char* key, std::int64_t low, std::int64_t high) {
+  const json& value = at(object, key);
+  if (!value.is_number_integer() || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high)
+    refuse(std::string("\"") + key + "\" is " + value.dump() + ", not a number from " + std::to_string(low) + " to " +
+           std::to_string(high));
+  return value.get<std::int64_t>();
+}
+
+std::string text_of(const json& object, const char* key) {
+  const json& value = at(object, key);
+  if (!value.is_string()) refuse(std::string("\"") + key + "\" is no text");
+  return value.get<std::string>();
+}
+
+template <std::size_t N>
+std::size_t one_of(const std::string& text, const char* const (&names)[N]) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (text == names[i]) return i;
+  refuse("\"" + text + "\" is none of its kind");
+}
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+json write(const Share& s) {
+  switch (s.kind) {
+    case Share::Kind::kWhole:
+      return "whole";
+    case Share::Kind::kFirst:
+      return "once";
+    case Share::Kind::kPartial:
+      return {{"partial", kReductions[static_cast<int>(s.reduction)]}};
+    case Share::Kind::kCut:
+      break;
+  }
+  json result{{"axis", s.axis}, {"unit", s.unit.value()}};
+  if (!(s.before == Index(0))) result["before"] = s.before.value();
+  if (!(s.after == Index(0))) result["after"] = s.after.value();
+  return result;
+}
+
+Share read_share(const json& value) {
+  Share s;
+  if (value.is_string()) {
+    const char* names[] = {"whole", "once"};
+    s.kind = one_of(value.get<std::string>(), names) == 0 ? Share::Kind::kWhole : Share::Kind::kFirst;
+    return s;
+  }
+  if (value.is_object() && value.contains("partial")) {
+    s.kind = Share::Kind::kPartial;
+    s.reduction = static_cast<Reduction>(one_of(text_of(value, "partial"), kReductions));
+    return s;
+  }
+  s.kind = Share::Kind::kCut;
+  s.axis = static_cast<std::size_t>(whole_number(value, "axis", 0, 64));
+  s.unit = whole_number(value, "unit", 1, kMost);
+  if (value.contains("before")) s.before = whole_number(value, "before", 0, kMost);
+  if (value.contains("after")) s.after = whole_number(value, "after", -kMost, kMost);
+  return s;
+}
+
+json write(const Cut& cut) {
+  json result{{"units", cut.units.value()}};
+  for (const Share& s : cut.operands) result["operands"].push_back(write(s));
+  for (const Share& s : cut.outputs) result["outputs"].push_back(write(s));
+  for (const AttributeChange& c : cut.changes) {
+    json change{{"kind", kChanges[static_cast<int>(c.kind)]}, {"attribute", c.field}};
+    if (c.entry) change["entry"] = *c.entry;
+    if (c.kind == AttributeChange::Kind::kScaled) change["rows"] = c.multiplier.value();
+    result["attributes"].push_back(std::move(change));
+  }
+  return result;
+}
+
+Cut read_cut(const json& value) {
+  Cut cut;
+  cut.units = whole_number(value, "units", 1, kMost);
+  if (value.contains("operands"))
+    for (const json& s : at(value, "operands")) cut.operands.push_back(read_share(s));
+  for (const json& s : at(value, "outputs")) cut.outputs.push_back(read_share(s));
+  if (value.contains("attributes"))
+    for (const json& c : at(value, "attributes")) {
+      AttributeChange change;
+      change.kind = static_cast<AttributeChange::Kind>(one_of(text_of(c, "kind"), kChanges));
+      change.field = static_cast<std::size_t>(whole_number(c, "attribute", 0, 1000));
+      if (c.contains("entry")) change.entry = static_cast<std::size_t>(whole_number(c, "entry", 0, 1000));
+      if (c.contains("rows")) change.multiplier = whole_number(c, "rows", 1, kMost);
+      cut.changes.push_back(change);
+    }
+  return cut;
+}
+
+json write(const Holding& h) {
+  if (h.kind == Holding::Kind::kWhole) return "whole";
+  if (h.kind == Holding::Kind::kPartial) return {{"partial", kReductions[static_cast<int>(h.reduction)]}};
+  return {{"axis", h.axis}, {"unit", h.unit}, {"units", h.units}};
+}
+
+Holding read_holding(const json& value) {
+  if (value.is_string() && value.get<std::string>() == "whole") return {};
+  if (value.is_object() && value.contains("partial"))
+    return partial(static_cast<Reduction>(one_of(text_of(value, "partial"), kReductions)));
+  Holding h{Holding::Kind::kCut};
+  h.axis = static_cast<std::size_t>(whole_number(value, "axis", 0, 64));
+  h.unit = whole_number(value, "unit", 1, kMost);
+  h.units = whole_number(value, "units", 1, kMost);
+  return h;
+}
+
+Exchange read_exchange(const std::string& text) {
+  for (const Exchange e :
+       {Exchange::kAllGather, Exchange::kAllReduce, Exchange::kReduceScatter, Exchange::kAllToAll, Exchange::kHalo})
+    if (text == name(e)) return e;
+  refuse("\"" + text + "\" is no exchange");
+}
+
+}  // namespace
+
+std::string write_plan(const Plan& plan, const Graph& graph) {
+  json result{{"format", "rewright plan 1"}, {"for", plan.purpose},      {"processes", plan.processes},
+              {"strategy", plan.strategy},   {"graph", plan.graph_hash}, {"values", plan.given.size()}};
+  if (plan.batch) result["batch"] = *plan.batch;
+  if (plan.purpose == "training") result["loss"] = plan.loss, result["update"] = plan.update;
+  json nodes = json::array(), given = json::array(), exchanges = json::array();
+  for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    json entry{{"operator", node.op ? node.op->name() : "opaque"}};
+    if (!node.outputs.empty() && node.outputs[0] != kNoValue && !graph.value(node.outputs[0]).name.empty())
+      entry["name"] = graph.value(node.outputs[0]).name;
+    if (plan.cuts[n]) entry["cut"] = write(*plan.cuts[n]);
+    nodes.push_back(std::move(entry));
+  }
+  for (ValueId v = 0; v < plan.given.size(); ++v)
+    if (plan.given[v].kind != Holding::Kind::kWhole)
+      given.push_back({{"value", v}, {"name", graph.value(v).name}, {"held", write(plan.given[v])}});
+  for (const PlannedExchange& e : plan.exchanges) {
+    json entry{{"value", e.value}, {"exchange", name(e.exchange)}, {"from", write(e.from)}, {"to", write(e.to.holding)}};
+    if (e.to.before > 0) entry["before"] = e.to.before;
+    if (e.to.after > 0) entry["after"] = e.to.after;
+    if (e.to.once) entry["once"] = true;
+    if (e.before >= 0) entry["node"] = e.before;
+    exchanges.push_back(std::move(entry));
+  }
+  result["nodes"] = std::move(nodes), result["given"] = std::move(given), result["exchanges"] = std::move(exchanges);
+  return result.dump(1) + "\n";
+}
+
+Plan read_plan(std::string_view text, const std::string& name) try {
+  const json file = json::parse(text);
+  if (text_of(file, "format") != "rewright plan 1") refuse("it is no plan, or one of another version");
+  Plan plan;
+  plan.purpose = text_of(file, "for");
+  if (plan.purpose == "training") plan.loss = text_of(file, "loss"), plan.update = text_of(file, "update");
+  if (file.contains("batch")) plan.batch = whole_number(file, "batch", 1, kMost);
+  plan.processes = whole_number(file, "processes", 1, 1 << 16);
+  plan.strategy = text_of(file, "strategy");
+  plan.graph_hash = text_of(file, "graph");
+  for (const json& node : at(file, "nodes"))
+    plan.cuts.push_back(node.contains("cut") ? std::optional(read_cut(node.at("cut"))) : std::nullopt);
+  // Not more than its nodes can speak of: the file is not trusted.
+  plan.given.resize(
+      static_cast<std::size_t>(whole_number(file, "values", 0, 1000 * (static_cast<std::int64_t>(plan.cuts.size()) + 1))));
+  for (const json& value : at(file, "given"))
+    plan.given[static_cast<std::size_t>(whole_number(value, "value", 0, static_cast<std::int64_t>(plan.given.size()) - 1))] =
+        read_holding(at(value, "held"));
+  for (const json& e : at(file, "exchanges")) {
+    PlannedExchange exchange;
+    exchange.value = static_cast<ValueId>(whole_number(e, "value", 0, static_cast<std::int64_t>(plan.given.size()) - 1));
+    exchange.exchange = read_exchange(text_of(e, "exchange"));
+    exchange.from = read_holding(at(e, "from"));
+    exchange.to.holding = read_holding(at(e, "to"));
+    if (e.contains("before")) exchange.to.before = whole_number(e, "before", 0, kMost);
+    if (e.contains("after")) exchange.to.after = whole_number(e, "after", 0, kMost);
+    if (e.contains("once")) exchange.to.once = at(e, "once").is_boolean() && e.at("once").get<bool>();
+    if (e.contains("node"))
+      exchange.before = static_cast<std::int32_t>(whole_number(e, "node", 0, static_cast<std::int64_t>(plan.cuts.size()) - 1));
+    plan.exchanges.push_back(std::move(exchange));
+  }
+  return plan;
+} catch (const json::exception& e) {
+  throw Error(ErrorCode::kBadInput, std::string("no plan: ") + e.what(), name);
+} catch (const Error& e) {
+  throw Error(e.code(), std::string("no plan: ") + e.what(), name);
+}
+
+}  // namespace rewright::plans
