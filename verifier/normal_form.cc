@@ -118,11 +118,38 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
   });
 }
 
-Index Normalizer::resolve(const Index& index, const Scope& scope) {
-  return without_divisions(replaced(index, scope.variables), assumptions_, solver_);
+Index Normalizer::resolve(const Index& index, Scope& scope) {
+  const Index here = contents_are_unknowns_ ? with_unknown_contents(index, scope) : index;
+  return without_divisions(replaced(here, scope.variables), assumptions_, solver_);
 }
 
-Guard Normalizer::resolve(const Condition& c, const Scope& scope) {
+// A position that is an element of an input becomes an unknown number whose name is that element: equal elements are equal
+// numbers, and nothing else is known of them. Elements that a sum runs over have no such name.
+Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
+  const auto require_fixed = [](const Index& i) {
+    for_each_atom(i, [](const Atom& a) {
+      if (a.kind == Atom::Kind::kBound)
+        throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor, which a sum runs over");
+    });
+  };
+  return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+    if (a.kind == Atom::Kind::kLoad) {
+      const Sum value = element(a.element, scope);
+      const bool is_access = value.size() == 1 && value[0].bound.empty() && value[0].guards.empty() &&
+                             value[0].factors.size() == 1 && value[0].factors[0].kind == Factor::Kind::kAccess;
+      if (!is_access) throw Error(ErrorCode::kUnsupported, "a position is computed from the contents of a tensor");
+      for (const Index& p : value[0].factors[0].position) require_fixed(p);
+      return Index::symbol("contents: " + to_string(value));
+    }
+    if (a.kind != Atom::Kind::kPosition) return std::nullopt;
+    const Index position = with_unknown_contents(replaced(a.arguments[0], scope.variables), scope);
+    const Index size = replaced(a.arguments[1], scope.variables);
+    require_fixed(position), require_fixed(size);
+    return Index::symbol("position: " + position.to_string() + " of " + size.to_string());
+  });
+}
+
+Guard Normalizer::resolve(const Condition& c, Scope& scope) {
   return without_offset(guard({resolve(c.left, scope), c.relation, resolve(c.right, scope)}), assumptions_);
 }
 

@@ -21,8 +21,13 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
 class Normalizer {
  public:
   // The assumptions must hold wherever the normal form is used.
-  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {})
-      : side_(side), assumptions_(std::move(assumptions)), solver_(solver), positive_numbers_(std::move(positive_numbers)) {}
+  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {},
+             bool contents_are_unknowns = false)
+      : side_(side),
+        assumptions_(std::move(assumptions)),
+        solver_(solver),
+        positive_numbers_(std::move(positive_numbers)),
+        contents_are_unknowns_(contents_are_unknowns) {}
 
   Sum at(const PatternValue& value, const Indices& position);
   // Was there a divisor that may be 0, or a function that is not defined everywhere? A product with 0 would hide it in the
@@ -57,13 +62,15 @@ class Normalizer {
   Sum without_ratios(const Sum& sum);
   bool is_positive_sum(const Sum& sum);
   static bool may_be_zero(const Sum& divisor);
-  Index resolve(const Index& index, const Scope& scope);
-  Guard resolve(const Condition& condition, const Scope& scope);
+  Index resolve(const Index& index, Scope& scope);
+  Index with_unknown_contents(const Index& index, Scope& scope);
+  Guard resolve(const Condition& condition, Scope& scope);
 
   const DefinedSide& side_;
   Guards assumptions_;  // grows inside scopes
   Solver& solver_;
   std::set<std::string> positive_numbers_;  // names of unknown numbers
+  bool contents_are_unknowns_;
   bool partial_ = false;
 };
 

@@ -16,8 +16,13 @@ namespace {
 // Searches the proof of one case. Returns "" if it was found, else the open question.
 class CaseSearch {
  public:
-  CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording)
-      : rule_(rule), case_(c), solver_(solver), recording_(recording), record_(recording ? &recording->add_case(c) : nullptr) {}
+  CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording, bool contents_are_unknowns)
+      : rule_(rule),
+        case_(c),
+        solver_(solver),
+        contents_are_unknowns_(contents_are_unknowns),
+        recording_(recording),
+        record_(recording ? &recording->add_case(c) : nullptr) {}
 
   std::string run(bool& ill_typed) {
     ill_typed = true;
@@ -57,7 +62,8 @@ class CaseSearch {
     }
     ill_typed = false;
     OutputProof proof;
-    Normalizer source(case_.source, known, solver_, positive_numbers()), result(target, known, solver_, positive_numbers());
+    Normalizer source(case_.source, known, solver_, positive_numbers(), contents_are_unknowns_);
+    Normalizer result(target, known, solver_, positive_numbers(), contents_are_unknowns_);
     proof.source = source.at(left, position);
     proof.target = result.at(right, position);
     if (result.partial() && !source.partial()) return "is the target defined wherever the source is";
@@ -90,6 +96,7 @@ class CaseSearch {
   const Rule& rule_;
   const SymbolicCase& case_;
   Solver& solver_;
+  bool contents_are_unknowns_;
   Recording* recording_;
   CaseProof* record_;
 };
@@ -109,7 +116,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
       }
       ++result.cases;
       any_model |= c.has_model;
-      open = CaseSearch(rule, c, solver, recording).run(result.ill_typed);
+      open = CaseSearch(rule, c, solver, recording, limits.contents_are_unknowns).run(result.ill_typed);
       if (!open.empty()) open += " (" + c.to_string() + ")";
       return open.empty();
     });

@@ -59,6 +59,18 @@ std::string to_string(const Cut& cut) {
 
 Attributes part_attributes(const Attributes& attributes, const Cut& cut, const Index& units, bool is_first, bool is_last) {
   Attributes result = attributes;
+  if (const Atom* size = cut.units.as_atom(); size && size->kind == Atom::Kind::kSymbol) {
+    const auto of_part = [&](const Index& index) {
+      return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+        return a.kind == Atom::Kind::kSymbol && a.name == size->name ? std::optional(units) : std::nullopt;
+      });
+    };
+    for (AttributeValue& value : result) {
+      if (auto* index = std::get_if<Index>(&value)) *index = of_part(*index);
+      if (auto* list = std::get_if<Indices>(&value))
+        for (Index& index : *list) index = of_part(index);
+    }
+  }
   for (const AttributeChange& c : cut.changes) {
     if (c.kind == AttributeChange::Kind::kFrontPad && is_first) continue;
     if (c.kind == AttributeChange::Kind::kBackPad && is_last) continue;
@@ -92,6 +104,7 @@ CutProof prove(const std::vector<Rule>& rules) {
     proof::VerifyOptions options;
     options.instances = 0;
     options.suggest_conditions = false;
+    options.limits.contents_are_unknowns = true;
     const proof::Verdict verdict = proof::verify(rule, options);
     if (verdict.outcome != proof::Outcome::kProved) return {false, rule.name + ": " + verdict.explanation};
   }

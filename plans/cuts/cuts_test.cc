@@ -1,6 +1,11 @@
-#include <catch2/catch.hpp>
-
 #include "plans/cuts/cut.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+
+#include "plans/cuts/examples.h"
+#include "rules/tester.h"
 
 namespace rewright::plans {
 
@@ -10,22 +15,18 @@ struct Sample {
   std::string op;
   std::vector<std::pair<std::string, AttributeValue>> attributes;
   std::vector<Indices> shapes;
+  std::string cuts;  // that are expected, one a line
 };
 
-std::vector<std::string> cuts_of(const Sample& s, CutFinder& finder) {
-  const Operator& op = registry().get(s.op);
-  std::vector<std::optional<TensorType>> types;
-  for (const Indices& shape : s.shapes) types.push_back(TensorType{DataType::kFloat, shape});
-  Attributes attributes = op.defaults();
-  for (const auto& [name, value] : s.attributes) attributes.at(op.field(name).value()) = value;
-  attributes = op.normalized(attributes, Inputs::of(std::span<const std::optional<TensorType>>(types)));
-  std::vector<std::string> result;
-  for (const Cut& cut : proposed_cuts(op, attributes, types)) {
-    const CutProof proof = finder.proof(op, attributes, types, cut);
-    WARN(s.op + ": " + to_string(cut) + (proof.proved ? "" : "  NOT PROVED " + proof.open_question));
-    if (proof.proved) result.push_back(to_string(cut));
-  }
-  return result;
+OperatorExample example_of(const Sample& s) {
+  OperatorExample example;
+  example.op = &registry().get(s.op);
+  for (const Indices& shape : s.shapes) example.types.push_back(TensorType{DataType::kFloat, shape});
+  Attributes attributes = example.op->defaults();
+  for (const auto& [name, value] : s.attributes) attributes.at(example.op->field(name).value()) = value;
+  example.attributes =
+      example.op->normalized(attributes, Inputs::of(std::span<const std::optional<TensorType>>(example.types)));
+  return example;
 }
 
 Index n(const char* name) { return Index::symbol(name); }
@@ -34,37 +35,90 @@ Index n(const char* name) { return Index::symbol(name); }
 
 TEST_CASE("cuts: found and proved") {
   CutFinder finder;
-  const Indices two{2, 2}, ones{1, 1}, zeros{0, 0};
+  const Indices two{2, 2}, ones{1, 1};
   const std::vector<Sample> samples{
-      {"Relu", {}, {{8, 16}}},
-      {"Add", {}, {{8, 16}, {16}}},
-      {"MatMul", {}, {{8, 16}, {16, 32}}},
-      {"MatMul", {}, {{n("N"), 12, n("T"), 64}, {n("N"), 12, 64, n("T")}}},
-      {"Gemm", {}, {{8, 16}, {16, 32}, {32}}},
-      {"Softmax", {{"axis", Index(-1)}}, {{8, 12, 16, 16}}},
-      {"LayerNormalization", {}, {{8, 16, 32}, {32}, {32}}},
-      {"Conv", {{"strides", two}, {"pads_begin", ones}, {"pads_end", ones}}, {{8, 3, 32, 32}, {16, 3, 3, 3}, {16}}},
+      {"Add", {}, {{8, 16}, {16}}, "axis 0, whole => axis 0\naxis 1, axis 0 => axis 1\n"},
+      {"MatMul",
+       {},
+       {{n("N"), 12, n("T"), 64}, {n("N"), 12, 64, n("T")}},
+       "axis 0, axis 0 => axis 0\naxis 1, axis 1 => axis 1\naxis 2, whole => axis 2\nwhole, axis 3 => axis 3\n"
+       "axis 3, axis 2 => partial sums\n"},
+      {"Gemm",
+       {},
+       {{8, 16}, {16, 32}, {32}},
+       "axis 0, whole, whole => axis 0\nwhole, axis 1, axis 0 => axis 1\naxis 1, axis 0, added once => partial sums\n"},
+      {"Softmax", {{"axis", Index(-1)}}, {{8, 12, 16}}, "axis 0 => axis 0\naxis 1 => axis 1\n"},
       {"Conv",
-       {{"strides", ones}, {"pads_begin", Indices{2, 2}}, {"pads_end", Indices{2, 2}}, {"group", Index(4)}},
-       {{8, 16, 32, 32}, {24, 4, 5, 5}}},
-      {"MaxPool", {{"kernel", Indices{3, 3}}, {"strides", two}, {"pads_begin", ones}, {"pads_end", ones}}, {{8, 16, 32, 32}}},
-      {"AveragePool", {{"kernel", two}, {"strides", two}}, {{8, 16, 32, 32}}},
-      {"Reshape", {{"shape", Indices{8, 16, 4, 8}}}, {{8, 16, 32}}},
-      {"Reshape", {{"shape", Indices{8, 16, 32}}}, {{8, 16, 4, 8}}},
-      {"Reshape", {{"shape", Indices{n("N"), 16, 4, 8}}}, {{n("N"), 16, 32}}},
-      {"Transpose", {{"perm", Indices{0, 2, 1, 3}}}, {{8, 16, 4, 8}}},
-      {"ReduceSum", {{"axes", Indices{1}}}, {{8, 16}}},
-      {"ReduceMean", {{"axes", Indices{1}}}, {{8, 16}}},
-      {"ReduceMax", {{"axes", Indices{1}}}, {{8, 16}}},
-      {"BatchNormalization", {}, {{8, 16, 4, 4}, {16}, {16}, {16}, {16}}},
-      {"Concat", {{"axis", Index(1)}}, {{8, 16}, {8, 4}}},
-      {"Split", {{"axis", Index(1)}, {"sizes", Indices{16, 16}}}, {{8, 32}}},
-      {"Slice", {{"begin", Indices{0, 2}}, {"length", Indices{8, 12}}}, {{8, 16}}},
-      {"Expand", {{"shape", Indices{8, 16}}}, {{16}}},
-      {"DepthToSpace", {{"blocksize", Index(2)}}, {{8, 16, 4, 4}}},
-      {"ConvTranspose", {{"strides", two}}, {{8, 16, 8, 8}, {16, 4, 2, 2}}},
+       {{"strides", two}, {"pads_begin", ones}, {"pads_end", ones}},
+       {{8, 3, 32, 32}, {16, 3, 3, 3}, {16}},
+       "axis 0, whole, whole => axis 0\nwhole, axis 0, axis 0 => axis 1\n"
+       "axis 2 by 2 and a halo of 1 + 0, whole, whole => axis 2\naxis 3 by 2 and a halo of 1 + 0, whole, whole => axis 3\n"
+       "axis 1, axis 1, added once => partial sums\n"},
+      {"Conv",
+       {{"pads_begin", two}, {"pads_end", two}, {"group", Index(4)}},
+       {{8, 16, 32, 32}, {24, 4, 5, 5}},
+       "axis 0, whole => axis 0\naxis 1 by 4, axis 0 by 6 => axis 1 by 6\naxis 2 and a halo of 2 + 2, whole => axis 2\n"
+       "axis 3 and a halo of 2 + 2, whole => axis 3\n"},
+      {"Reshape",
+       {{"shape", Indices{8, 16, 32}}},
+       {{8, 16, 4, 8}},
+       "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 => axis 2 by 8\n"},
+      {"Reshape",
+       {{"shape", Indices{n("N"), 16, 4, 8}}},
+       {{n("N"), 16, 32}},
+       "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 by 8 => axis 2\n"},
+      {"ReduceMax", {{"axes", Indices{1}}}, {{8, 16}}, "axis 0 => axis 0\naxis 1 => partial maxima\n"},
   };
-  for (const Sample& s : samples) CHECK_FALSE(cuts_of(s, finder).empty());
+  for (const Sample& s : samples) {
+    const OperatorExample example = example_of(s);
+    std::string cuts;
+    for (const Cut& cut : finder.find(*example.op, example.attributes, example.types)) cuts += to_string(cut) + "\n";
+    INFO(s.op);
+    CHECK(cuts == s.cuts);
+  }
+}
+
+TEST_CASE("cuts: the interpreter computes the same in parts") {
+  std::size_t rules = 0;
+  for (const OperatorExample& example : operator_examples()) {
+    CutFinder finder;
+    for (const Cut& cut : finder.find(*example.op, example.attributes, example.types))
+      for (const Rule& rule : cut_rules(*example.op, example.attributes, example.types, cut, SizesInRule::kAsGiven)) {
+        const RuleTest test = test_rule(rule, 1, 7);
+        INFO(example.op->name() << ": " << to_string(cut));
+        CHECK(test.outcome != TestOutcome::kRefuted);
+        ++rules;
+      }
+    if (rules > 150) break;
+  }
+  CHECK(rules > 150);
+}
+
+TEST_CASE("cuts: wrong ones are not proved") {
+  const OperatorExample conv =
+      example_of({"Conv", {{"pads_begin", Indices{1, 1}}, {"pads_end", Indices{1, 1}}}, {{2, 3, 32, 32}, {4, 3, 3, 3}}, ""});
+  CutFinder finder;
+  for (const Cut& good : finder.find(*conv.op, conv.attributes, conv.types)) {
+    for (std::size_t k = 0; k < good.operands.size(); ++k) {
+      Cut other = good;
+      other.operands[k].axis = (other.operands[k].axis + 1) % 4;
+      if (other.operands[k].kind == Share::Kind::kCut)
+        CHECK_FALSE(finder.proof(*conv.op, conv.attributes, conv.types, other).proved);
+      if (good.operands[k].before == Index(0)) continue;
+      other = good;
+      other.operands[k].before = 0;
+      CHECK_FALSE(finder.proof(*conv.op, conv.attributes, conv.types, other).proved);
+      other = good;
+      other.operands[k].after = 0;
+      CHECK_FALSE(finder.proof(*conv.op, conv.attributes, conv.types, other).proved);
+    }
+  }
+}
+
+TEST_CASE("cuts: the page is up to date") {
+  std::ifstream file("docs/cuts.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  CHECK(page == cuts_page());  // build/release/bin/rewright_cuts_page > docs/cuts.md
 }
 
 }  // namespace rewright::plans

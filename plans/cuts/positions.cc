@@ -136,6 +136,7 @@ std::optional<std::vector<Share>> shares_of(const Output& output, const std::vec
   proof::Solver solver;
   const Index u = Index::symbol("unit!"), t = Index::symbol("within!");
   Guards ranges = proof::within(t, unit);
+  for (const proof::Guard& g : proof::within(u * unit + t, variable.size)) ranges.push_back(g);
   ranges.push_back(proof::non_negative(u));
   for (std::size_t a = 0; a < output.position.size(); ++a)
     for (const proof::Guard& g : proof::within(output.position[a], output.type.shape[a])) ranges.push_back(g);

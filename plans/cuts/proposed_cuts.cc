@@ -154,6 +154,7 @@ class Proposals {
     cut.changes = pads(cut);
     std::vector<AttributeChange> sizes;
     for (const auto& [place, value] : entries_of(attributes_)) {
+      if (!value.is_constant()) continue;  // said by the size's own name
       std::vector<Index> multipliers{1};
       for (const auto* shares : {&cut.outputs, &cut.operands})
         for (const Share& s : *shares)
