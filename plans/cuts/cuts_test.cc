@@ -63,10 +63,6 @@ TEST_CASE("cuts: found and proved") {
        {{"shape", Indices{8, 16, 32}}},
        {{8, 16, 4, 8}},
        "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 => axis 2 by 8\n"},
-      {"Reshape",
-       {{"shape", Indices{n("N"), 16, 4, 8}}},
-       {{n("N"), 16, 32}},
-       "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 by 8 => axis 2\n"},
       {"ReduceMax", {{"axes", Indices{1}}}, {{8, 16}}, "axis 0 => axis 0\naxis 1 => partial maxima\n"},
   };
   for (const Sample& s : samples) {
