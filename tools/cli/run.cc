@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/process_memory.h"
+#include "base/trace.h"
 #include "graph/file.h"
 #include "graph/onnx/import/overridable.h"
 #include "runtime/checked_kernels.h"
@@ -69,28 +70,21 @@ nlohmann::json profile_json(const std::vector<StepProfile>& steps, const Rooflin
   return list;
 }
 
-// Chrome's trace format: the steps of an average run in sequence, in microseconds.
-nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline& roofline) {
-  nlohmann::json events = nlohmann::json::array();
+// The steps of an average run in sequence.
+Trace trace_of(const std::vector<StepProfile>& steps, const Roofline& roofline) {
+  Trace trace;
   double start = 0;
   for (const StepProfile& s : steps) {
-    const double microseconds = s.seconds * 1e6 / std::max(1, s.runs);
-    const double per_second = microseconds > 0 ? 1e-3 / microseconds : 0;
-    events.push_back({{"name", s.operators},
-                      {"cat", "step"},
-                      {"ph", "X"},
-                      {"ts", start},
-                      {"dur", microseconds},
-                      {"pid", 1},
-                      {"tid", 1},
-                      {"args",
-                       {{"node", s.node},
-                        {"gflop_per_s", s.flops * per_second},
-                        {"gb_per_s", s.bytes * per_second},
-                        {"roofline_share", roofline_share(s, roofline)}}}});
-    start += microseconds;
+    TraceEvent event{.name = s.operators, .category = "step", .start = start, .seconds = s.seconds / std::max(1, s.runs)};
+    const double giga_per_second = event.seconds > 0 ? 1e-9 / event.seconds : 0;
+    event.facts = {{"node", s.node},
+                   {"gflop_per_s", s.flops * giga_per_second},
+                   {"gb_per_s", s.bytes * giga_per_second},
+                   {"roofline_share", roofline_share(s, roofline)}};
+    trace.add(event);
+    start += event.seconds;
   }
-  return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+  return trace;
 }
 
 double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -214,10 +208,7 @@ void profile(const RunOptions& options, Session& session, const std::vector<Datu
   if (options.profile) say(options.common, profile_table(steps, roofline));
   report["profile"] = profile_json(steps, roofline);
   report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
-  if (!options.trace.empty()) {
-    constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-    write_file(options.trace, trace_json(steps, roofline).dump(-1, ' ', false, kReplace) + "\n");
-  }
+  if (!options.trace.empty()) write_file(options.trace, trace_of(steps, roofline).text());
   report["peak_bytes"] = session.peak_bytes();
 }
 
