@@ -96,4 +96,9 @@ void require_memory(std::size_t bytes) {
               "not enough memory: " + megabytes(bytes) + " are needed, " + megabytes(left) + " are available");
 }
 
+std::size_t machine_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  return pages > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
 }  // namespace rewright

@@ -32,7 +32,6 @@ rules/algebra
 rules/taso
 verifier
 verifier/checker
-plans/cuts
 generator/enumeration
 generator/pruning
 generator/writing
@@ -51,6 +50,11 @@ optimizer/inputs
 optimizer/checking
 optimizer/measuring
 optimizer
+plans/machines
+plans/simulation
+plans/cuts
+plans/partition
+plans
 report
 runtime
 runtime/reference

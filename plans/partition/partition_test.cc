@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 
-#include "models/models.h"
 #include "optimizer/costs/cost_model.h"
 #include "plans/partition/partition.h"
 

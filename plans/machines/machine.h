@@ -1,0 +1,77 @@
+// A machine to plan for: equal devices on nodes, and the links between them.
+//
+//   const Machine machine = read_machine("cluster.json");   // plans/machines/machine_file.h
+//   machine.seconds(2e9, 4e6);                              // an operator on one device
+//   machine.route(0, 5);                                    // the links that a message passes
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/namespaces.h"
+#include "optimizer/devices/device_profile.h"
+#include "plans/machines/network.h"
+
+namespace rewright::plans {
+
+struct DeviceRates {
+  double operations_per_second = 0, bytes_per_second = 0;
+  double call_seconds = 0;  // of an operator that does next to nothing
+};
+
+// What a machine file says.
+struct MachineDescription {
+  std::size_t devices = 1, per_node = 1;
+  std::optional<DeviceRates> rates;                         // none: the profile's
+  std::string profile = {};                                 // a device profile's file; empty: none
+  double memory = std::numeric_limits<double>::infinity();  // bytes of a device
+  std::optional<NetworkDescription> node = {};              // between the devices of a node; needed if there are several
+  std::optional<NetworkDescription> cluster = {};           // between nodes; needed if there are several
+};
+
+// Device d is on node d / per_node. Messages between devices of one node take the node's links; others take the cluster's, and
+// all devices of a node share its links to the cluster.
+class Machine {
+ public:
+  // `profile` has been read from the description's file, or is null. Throws Error(kBadInput) for numbers that cannot be, and
+  // for networks that do not fit (make_network).
+  explicit Machine(MachineDescription description, std::shared_ptr<const ProfileModel> profile = {});
+
+  const MachineDescription& description() const { return description_; }
+  std::size_t devices() const { return description_.devices; }
+  std::size_t nodes() const { return description_.devices / description_.per_node; }
+  std::size_t node_of(std::size_t device) const { return device / description_.per_node; }
+  double memory() const { return description_.memory; }  // bytes of a device; infinity: not limited
+  const DeviceRates& rates() const { return rates_; }
+  const ProfileModel* profile() const { return profile_.get(); }  // of a device, may be null
+
+  // Of one operator on one device, by the roofline: what takes longer of its operations and its bytes, and the call.
+  double seconds(double operations, double bytes) const;
+
+  // By number. Their vertices are those of their network.
+  std::span<const Link> links() const { return links_; }
+  // "node 2: 1 -> switch", "cluster: edge switch 0 -> core switch 3".
+  std::string link_name(LinkNumber link) const;
+  // The links between two devices, in the order of their passage; none from a device to itself. The same on every call.
+  std::vector<LinkNumber> route(std::size_t from, std::size_t to) const;
+  void route(std::size_t from, std::size_t to, std::vector<LinkNumber>& links) const;  // appends them
+  // A message alone on its way: the links' latencies, and the bytes at the rate of the slowest.
+  double message_seconds(std::size_t from, std::size_t to, double bytes) const;
+
+ private:
+  std::size_t cluster_begin() const { return node_links_ * nodes(); }
+
+  MachineDescription description_;
+  std::shared_ptr<const ProfileModel> profile_;
+  DeviceRates rates_;
+  std::shared_ptr<const Network> node_, cluster_;  // null: not needed
+  std::size_t node_links_ = 0;                     // of one node
+  std::vector<Link> links_;                        // those of all nodes, then the cluster's
+};
+
+}  // namespace rewright::plans

@@ -1,0 +1,40 @@
+// What the processes of a group send each other in a collective, round by round, as distribution/ does it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/namespaces.h"
+#include "distribution/all_reduce.h"
+
+namespace rewright::plans {
+
+enum class CollectiveKind {
+  kAllReduce,  // `bytes`: of the vector in each process; by the strategy, "engine" as a ring (MPI's and NCCL's for long ones)
+  kReduceScatter,  // `bytes`: of the vector that each process adds; around a ring
+  kReduceInOrder,  // the same in the order of the ranks: each process sends its parts to all others at once
+  kAllGather,      // `bytes`: of the result; around a ring
+  kAllToAll,       // `bytes`: of what a process holds, of which it sends a part to each other at once
+  kBroadcast,      // `bytes`: of what process 0 sends along a binomial tree
+};
+
+// Between members of a group, numbered from 0.
+struct Message {
+  std::uint32_t from = 0, to = 0;
+  double bytes = 0;
+};
+
+// Rounds that are alike. A member takes part in a round when it has sent and received all of its messages of earlier rounds.
+struct Phase {
+  std::vector<Message> messages;  // at the same time
+  std::size_t rounds = 1;
+};
+
+using Schedule = std::vector<Phase>;
+
+// Vectors are cut into equal parts, as if bytes could be. One process sends nothing. `node`: the strategy "hierarchical" needs
+// the number of consecutive members on a node.
+Schedule make_schedule(CollectiveKind kind, distribution::AllReduce how, std::size_t processes, double bytes);
+
+}  // namespace rewright::plans
