@@ -22,6 +22,16 @@ std::string to_string(const Holding& h) {
   return "cut along axis " + std::to_string(h.axis);
 }
 
+double bytes_of(const TensorType& type) {
+  double bytes = static_cast<double>(byte_size(type.type));
+  for (const Index& size : type.shape) bytes *= static_cast<double>(size.value());
+  return bytes;
+}
+
+double held_bytes(const TensorType& type, const Holding& holding, std::int64_t processes) {
+  return bytes_of(type) / (holding.kind == Holding::Kind::kCut ? static_cast<double>(processes) : 1.0);
+}
+
 Holding whole() { return {}; }
 
 Holding partial(Reduction reduction) {

@@ -34,6 +34,10 @@ Holding partial(Reduction reduction);
 // Rows of `axis` divided by units; the canonical form, so that equal rows are equal holdings.
 Holding cut_along(std::size_t axis, std::int64_t unit, std::int64_t units, std::int64_t processes, std::int64_t rows);
 
+// Bytes of a value, and those that one process has of it.
+double bytes_of(const TensorType& type);
+double held_bytes(const TensorType& type, const Holding& holding, std::int64_t processes);
+
 // What an operand is to be held as, with rows of the neighbours where windows reach into their parts.
 struct Need {
   Holding holding;

@@ -14,12 +14,6 @@ namespace {
 
 constexpr int kDistance = 2;  // to which surroundings are compared
 
-double bytes_of(const TensorType& type) {
-  double bytes = static_cast<double>(byte_size(type.type));
-  for (const Index& size : type.shape) bytes *= static_cast<double>(size.value());
-  return bytes;
-}
-
 double halo_bytes(const TensorType& type, const Need& need) {
   if (need.before + need.after == 0) return 0;
   return bytes_of(type) / static_cast<double>(type.shape[need.holding.axis].value()) *
@@ -122,16 +116,12 @@ class Program {
         const int variable = program_.add_variable(0, 0, 1, true);
         given_[c].emplace_back(h, variable);
         one.emplace_back(variable, 1.0);
-        memory.emplace_back(variable, value_count_[c] * held_bytes(type, h) / 1e6);
+        memory.emplace_back(variable, value_count_[c] * held_bytes(type, h, options_.processes) / 1e6);
       }
       program_.add_row(1, 1, one);
     }
     if (options_.memory < std::numeric_limits<double>::infinity() && !memory.empty())
       program_.add_row(-IntegerProgram::kInfinite, options_.memory / 1e6, memory);
-  }
-
-  double held_bytes(const TensorType& type, const Holding& h) const {
-    return bytes_of(type) / (h.kind == Holding::Kind::kCut ? static_cast<double>(options_.processes) : 1.0);
   }
 
   Ways<Holding> sources(std::size_t value_class) {
@@ -244,7 +234,7 @@ class Program {
       if (producers_[v] >= 0 || at == given_.end()) continue;
       for (const auto& [h, variable] : at->second)
         if (chosen(variable)) result.given[v] = h;
-      result.given_bytes += held_bytes(graph_.value(v).type, result.given[v]);
+      result.given_bytes += held_bytes(graph_.value(v).type, result.given[v], options_.processes);
     }
   }
 

@@ -1,0 +1,194 @@
+#include "plans/partition/step.h"
+
+#include <algorithm>
+#include <map>
+
+#include "optimizer/costs/cost_model.h"
+#include "plans/simulation/block_maker.h"
+
+namespace rewright::plans {
+
+namespace {
+
+class Step {
+ public:
+  Step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options)
+      : simulation_(simulation), graph_(graph), partition_(partition), options_(options), users_(graph.users()) {
+    for (std::int64_t p = 0; p < options.processes; ++p) devices_.push_back(static_cast<std::uint32_t>(p));
+    for (const PlannedExchange& e : exchanges_of(graph, partition, options)) exchanges_[e.value].push_back(e);
+    made_.resize(graph.value_count());
+    held_ = partition.given;
+    for (const GraphOutput& o : graph.outputs()) outputs_.push_back(o.value);
+  }
+
+  void run() {
+    add_given();
+    const auto nodes = graph_.nodes();
+    for (std::size_t n = 0; n < nodes.size(); ++n) add_node(n);
+    add_buffers();
+    for (auto& [number, maker] : blocks_) simulation_.set_block(number, maker.take());
+  }
+
+ private:
+  BlockMaker& block(std::size_t number) {
+    return blocks_.try_emplace(static_cast<std::uint32_t>(number), simulation_.machine(), static_cast<std::uint32_t>(number))
+        .first->second;
+  }
+
+  void add_given() {
+    // Given values are there all the time.
+    const auto producers = graph_.producers();
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (producers[v] < 0 && !users_[v].empty())
+        block(0).buffer(held_bytes(graph_.value(v).type, partition_.given[v], options_.processes), devices_, std::nullopt, {});
+  }
+
+  void add_node(std::size_t n) {
+    const Node& node = *graph_.nodes()[n];
+    const NodeChoice& choice = partition_.nodes[n];
+    BlockMaker& maker = block(n + 1);
+    Waits after;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueId v = node.inputs[k];
+      if (v == kNoValue) continue;
+      for (const PlannedExchange& e : exchanges_[v])
+        if (e.to == choice.needs[k]) {
+          const auto& waits = exchanged(e, maker);
+          after.insert(after.end(), waits.begin(), waits.end());
+        }
+      if (made_[v]) after.push_back(*made_[v]);
+    }
+    const std::string label = node.op ? node.op->name() : "opaque";
+    const TaskName task = maker.compute_for(label, devices_, choice.seconds, after);
+    computed_.push_back(task);
+    // A reindexing that moves nothing is a view of its operand.
+    if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() && node.inputs[0] != kNoValue &&
+        operator_traits(*node.op, node.attributes, graph_.operand_types(node)).free)
+      views_[node.outputs[0]] = node.inputs[0];
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId v = node.outputs[o];
+      if (v == kNoValue) continue;
+      made_[v] = task;
+      held_[v] = choice.gives[o];
+      for (const PlannedExchange& e : exchanges_[v]) exchanged(e, maker);
+    }
+  }
+
+  ValueId root(ValueId v) const {
+    for (auto at = views_.find(v); at != views_.end(); at = views_.find(v)) v = at->second;
+    return v;
+  }
+
+  // What is computed is held from its making to its last reader, and so is what exchanges make of it.
+  void add_buffers() {
+    struct Life {
+      double bytes = 0;
+      std::optional<TaskName> from;
+      std::vector<TaskName> until;
+      bool to_end = false;
+    };
+    std::map<std::pair<ValueId, std::size_t>, Life> lives;  // by value and exchange; 0: as it was computed
+    const auto life = [&](ValueId v, const Need& need) -> Life& {
+      std::size_t number = 0;
+      const auto& done = done_[v];
+      for (std::size_t k = 0; k < done.size(); ++k)
+        if (done[k].first == need) number = k + 1;
+      Life& l = lives[{number == 0 ? root(v) : v, number}];
+      if (number > 0 && !l.from && !done[number - 1].second.empty()) {
+        l.from = done[number - 1].second.front().task;
+        l.bytes = held_bytes(graph_.value(v).type, need.holding, options_.processes);
+      }
+      return l;
+    };
+    const auto nodes = graph_.nodes();
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      for (const ValueId v : nodes[n]->outputs)
+        if (v != kNoValue && root(v) == v) {
+          Life& l = lives[{v, 0}];
+          l.bytes = held_bytes(graph_.value(v).type, held_[v], options_.processes);
+          l.from = computed_[n];
+          for (const auto& [need, waits] : done_[v])
+            for (const Wait& w : waits) l.until.push_back(w.task);
+        }
+      for (std::size_t k = 0; k < nodes[n]->inputs.size(); ++k)
+        if (nodes[n]->inputs[k] != kNoValue) life(nodes[n]->inputs[k], partition_.nodes[n].needs[k]).until.push_back(computed_[n]);
+    }
+    for (const ValueId v : outputs_) lives[{root(v), 0}].to_end = true;
+    for (auto& [name, l] : lives) {
+      if (!l.from || l.bytes == 0) continue;
+      // A result that nothing reads is there while it is computed.
+      if (l.until.empty() && !l.to_end) l.until.push_back(*l.from);
+      if (l.to_end) l.until.clear();
+      block(l.from->block).buffer(l.bytes, devices_, l.from, std::move(l.until));
+    }
+  }
+
+  const Waits& exchanged(const PlannedExchange& e, BlockMaker& maker) {
+    for (const auto& [to, waits] : done_[e.value])
+      if (to == e.to) return waits;
+    Waits after;
+    if (made_[e.value]) after.push_back(*made_[e.value]);
+    const TensorType& type = graph_.value(e.value).type;
+    const double bytes = bytes_of(type);
+    const std::string label = std::string(name(e.exchange)) + " " + graph_.value(e.value).name;
+    Collective collective{CollectiveKind::kAllReduce, {devices_}, bytes};
+    Waits waits;
+    switch (e.exchange) {
+      case Exchange::kNone:
+        break;
+      case Exchange::kHalo:
+        waits = maker.exchange(label, halo(type, e.to), after);
+        break;
+      case Exchange::kAllGather:
+        collective.kind = CollectiveKind::kAllGather;
+        waits = maker.collective(label, collective, after);
+        break;
+      case Exchange::kReduceScatter:
+        collective.kind = CollectiveKind::kReduceScatter;
+        waits = maker.collective(label, collective, after);
+        break;
+      case Exchange::kAllToAll:
+        collective.kind = CollectiveKind::kAllToAll, collective.bytes = bytes / static_cast<double>(options_.processes);
+        waits = maker.collective(label, collective, after);
+        break;
+      case Exchange::kAllReduce:
+        waits = maker.collective(label, collective, after);
+        break;
+    }
+    return done_[e.value].emplace_back(e.to, std::move(waits)).second;
+  }
+
+  // Rows of the neighbours' parts, in one round.
+  Schedule halo(const TensorType& type, const Need& need) const {
+    const double row = bytes_of(type) / static_cast<double>(type.shape[need.holding.axis].value());
+    Phase phase;
+    for (std::uint32_t p = 0; p + 1 < devices_.size(); ++p) {
+      if (need.before > 0) phase.messages.push_back({p, p + 1, row * static_cast<double>(need.before)});
+      if (need.after > 0) phase.messages.push_back({p + 1, p, row * static_cast<double>(need.after)});
+    }
+    return {phase};
+  }
+
+  Simulation& simulation_;
+  const Graph& graph_;
+  const Partition& partition_;
+  const PartitionOptions& options_;
+  std::vector<std::vector<std::int32_t>> users_;
+  Devices devices_;
+  std::vector<ValueId> outputs_;
+  std::map<std::uint32_t, BlockMaker> blocks_;
+  std::map<ValueId, std::vector<PlannedExchange>> exchanges_;
+  std::vector<std::optional<TaskName>> made_;
+  std::vector<TaskName> computed_;        // by node
+  std::map<ValueId, ValueId> views_;      // of another value
+  std::map<ValueId, std::vector<std::pair<Need, Waits>>> done_;
+  std::vector<Holding> held_;
+};
+
+}  // namespace
+
+void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options) {
+  Step(simulation, graph, partition, options).run();
+}
+
+}  // namespace rewright::plans

@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <chrono>
+#include <iomanip>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/trace.h"
+#include "graph/file.h"
+#include "graph/onnx/onnx.h"
+#include "optimizer/costs/cost_model.h"
+#include "plans/machines/machine_file.h"
+#include "plans/partition/step.h"
+#include "plans/plan.h"
+#include "plans/simulation/simulated_trace.h"
+#include "runtime/training/graphs/training_graph.h"
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+using namespace plans;
+
+struct PlanOptions {
+  CommonOptions common;
+  std::string model, machine, output, purpose = "training", strategy = "auto", budget = "120s", trace, check;
+  std::string loss = "softmax-cross-entropy", update = "adam";
+  std::optional<std::int64_t> batch;
+};
+
+// The graph that is divided, and what of it a step replaces.
+struct PlannedGraph {
+  Graph graph;
+  std::vector<std::pair<std::size_t, ValueId>> replaced;
+  std::vector<ValueId> data;        // given anew in each step: inputs and targets
+  std::vector<ValueId> parameters;  // weights, as inputs or constants
+};
+
+PlannedGraph planned_graph(const std::string& file, const std::string& purpose, std::optional<std::int64_t> batch,
+                           const std::string& loss, const std::string& update) {
+  const Graph model = with_sizes(import_onnx(file), [&](const Atom& a) -> std::optional<Index> {
+    if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
+    if (!batch)
+      throw Error(ErrorCode::kUsage, "the size \"" + a.name + "\" is open", file, "--batch says what open sizes stand for");
+    return Index(*batch);
+  });
+  PlannedGraph result;
+  if (purpose == "inference") {
+    result.graph = model;
+    result.data.assign(model.inputs().begin(), model.inputs().end());
+    for (ValueId v = 0; v < model.value_count(); ++v)
+      if (model.is_constant(v)) result.parameters.push_back(v);
+    return result;
+  }
+  training::TrainingGraphOptions options;
+  options.loss = training::loss_from_name(loss);
+  options.update.method = training::update_method_from_name(update);
+  options.guarded = false;
+  const training::TrainingGraphs graphs = training::make_training_graphs(model, "", options);
+  result.graph = graphs.step;
+  const auto inputs = result.graph.inputs();
+  const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
+  const std::size_t first = inputs.size() - kept;
+  // Behind the loss stand the new parameters, statistics and states, in the order of the old ones.
+  for (std::size_t k = 0; k < kept; ++k) {
+    result.replaced.emplace_back(1 + k, inputs[first + k]);
+    result.parameters.push_back(inputs[first + k]);
+  }
+  result.data.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(first));
+  return result;
+}
+
+const std::vector<std::string>& strategies() {
+  static const std::vector<std::string> kStrategies{"auto", "data", "zero", "tensor", "hybrid", "spatial"};
+  return kStrategies;
+}
+
+// Plans of one name say how data and parameters are held; everything else is found.
+std::function<bool(ValueId, const Holding&)> allowed_by(const std::string& strategy, const PlannedGraph& planned) {
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) { return std::find(list.begin(), list.end(), v) != list.end(); };
+  return [&planned, strategy, is_in](ValueId v, const Holding& h) {
+    const bool is_whole = h.kind == Holding::Kind::kWhole;
+    const bool is_parameter = is_in(planned.parameters, v), is_data = is_in(planned.data, v);
+    const TensorType& type = planned.graph.value(v).type;
+    if (is_parameter && (strategy == "data" || strategy == "spatial")) return is_whole;
+    if (!is_data || type.rank() == 0) return true;
+    if (strategy == "data" || strategy == "zero" || strategy == "hybrid") return !is_whole && h.axis == 0;
+    if (strategy == "tensor") return is_whole;
+    if (strategy == "spatial") return type.rank() < 4 ? is_whole : !is_whole && h.axis >= 2;
+    return true;
+  };
+}
+
+struct Planned {
+  std::string strategy;
+  Partition partition;
+  PartitionOptions options;
+  double seconds = 0, peak_bytes = 0, bytes_sent = 0;
+};
+
+// A plan is made for one machine and one model; each strategy is simulated.
+class Planner {
+ public:
+  Planner(const PlannedGraph& planned, const Machine& machine)
+      : planned_(planned),
+        machine_(machine),
+        choices_(static_cast<std::int64_t>(machine.devices()),
+                 [this](const Operator& op, const Attributes& attributes, OperandTypes types) {
+                   const OperatorTraits traits = operator_traits(op, attributes, types);
+                   return traits.free ? 0.0 : machine_.seconds(traits.operations, traits.bytes);
+                 }) {}
+
+  std::optional<Planned> plan(const std::string& strategy, double seconds) {
+    Planned result;
+    result.strategy = strategy;
+    PartitionOptions& options = result.options;
+    options.processes = static_cast<std::int64_t>(machine_.devices());
+    // A message between neighbours of the whole ring, as the slowest of them.
+    for (std::size_t d = 0; d + 1 < machine_.devices(); ++d) {
+      const double short_one = machine_.message_seconds(d, d + 1, 0), long_one = machine_.message_seconds(d, d + 1, 1e6);
+      options.latency = std::max(options.latency, short_one);
+      options.seconds_per_byte = std::max(options.seconds_per_byte, (long_one - short_one) / 1e6);
+    }
+    options.memory = machine_.memory();
+    options.allowed = allowed_by(strategy, planned_);
+    options.replaced = planned_.replaced;
+    options.seconds = seconds;
+    result.partition = partition(planned_.graph, choices_, options);
+    if (!result.partition.found) return std::nullopt;
+    Simulation simulation(machine_);
+    simulate_step(simulation, planned_.graph, result.partition, options);
+    simulation.run();
+    result.seconds = simulation.seconds();
+    const auto peaks = simulation.peak_bytes();
+    result.peak_bytes = *std::max_element(peaks.begin(), peaks.end());
+    for (const double bytes : totals(simulation).sent_bytes) result.bytes_sent += bytes;
+    return result;
+  }
+
+  // No plan of these choices takes less: each node at its cheapest, nothing exchanged.
+  double lower_bound() {
+    double seconds = 0;
+    for (const auto& node : planned_.graph.nodes()) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const NodeChoice& c : choices_.of(planned_.graph, *node)) least = std::min(least, c.seconds);
+      seconds += least;
+    }
+    return seconds;
+  }
+  std::size_t proofs() const { return choices_.proofs(); }
+
+ private:
+  const PlannedGraph& planned_;
+  const Machine& machine_;
+  ChoiceFinder choices_;
+};
+
+std::string milliseconds(double seconds) {
+  std::ostringstream text;
+  text << std::setprecision(4) << seconds * 1e3 << " ms";
+  return text.str();
+}
+
+int check(const PlanOptions& options) {
+  const Plan plan = read_plan(map_file(options.check).text(), options.check);
+  const PlannedGraph planned = planned_graph(options.model, plan.purpose, plan.batch, plan.loss, plan.update);
+  const PlanCheck result = check_plan(plan, planned.graph, planned.replaced);
+  std::ostringstream text;
+  text << options.check << ": ";
+  if (result.proved)
+    text << "proved: " << plan.processes << " processes compute what " << options.model << " computes (" << result.rules << " rules)\n";
+  else
+    text << "not proved: " << result.reason << "\n";
+  say(options.common, text.str());
+  write_json(options.common, {{"plan", options.check},
+                              {"proved", result.proved},
+                              {"reason", result.reason},
+                              {"rules", result.rules},
+                              {"processes", plan.processes}});
+  return result.proved ? kDone : kNo;
+}
+
+int make(const PlanOptions& options) {
+  if (options.machine.empty() || options.output.empty())
+    throw Error(ErrorCode::kUsage, "a plan needs --machine FILE and -o PLAN, or --check PLAN");
+  if (std::find(strategies().begin(), strategies().end(), options.strategy) == strategies().end())
+    throw Error(ErrorCode::kUsage, "there is no strategy \"" + options.strategy + "\"", "--strategy",
+                "it is one of auto, data, zero, tensor, hybrid, spatial");
+  require_writable(options.output);
+  const Machine machine = read_machine(options.machine);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const double budget = parse_seconds(options.budget);
+  const PlannedGraph planned = planned_graph(options.model, options.purpose, options.batch, options.loss, options.update);
+  Planner planner(planned, machine);
+  const std::vector<std::string> wanted = options.strategy == "auto" ? strategies() : std::vector{options.strategy};
+  std::optional<Planned> best;
+  nlohmann::json tried = nlohmann::json::object();
+  bool timed_out = false;
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const double left = budget - elapsed();
+    if (best && left < 0.1 * budget) {
+      timed_out = true;
+      break;
+    }
+    auto candidate = planner.plan(wanted[k], std::max(1.0, left / static_cast<double>(wanted.size() - k)));
+    if (!candidate) continue;
+    if (wanted[k] != "auto") tried[wanted[k]] = candidate->seconds;
+    timed_out |= !candidate->partition.proved_best;
+    if (!best || candidate->seconds < best->seconds) best = std::move(candidate);
+  }
+  if (!best)
+    throw Error(ErrorCode::kMissing, "no plan fits into " + std::to_string(machine.memory() / 1e9) + " GB a device", options.model);
+  Plan plan = make_plan(planned.graph, best->partition, best->options);
+  plan.purpose = options.purpose, plan.loss = options.loss, plan.update = options.update, plan.batch = options.batch;
+  plan.strategy = best->strategy;
+  const PlanCheck proof = check_plan(plan, planned.graph, planned.replaced);
+  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason, options.model);
+  write_file(options.output, write_plan(plan, planned.graph));
+  if (!options.trace.empty()) {
+    Simulation simulation(machine);
+    simulate_step(simulation, planned.graph, best->partition, best->options);
+    simulation.run();
+    write_file(options.trace, simulated_trace(simulation).text());
+  }
+  const double bound = planner.lower_bound();
+  std::map<std::string, int> exchanges;
+  for (const PlannedExchange& e : plan.exchanges) ++exchanges[std::string(name(e.exchange))];
+  std::ostringstream text;
+  text << options.output << ": " << plan.processes << " processes, strategy " << best->strategy << ", proved (" << proof.rules
+       << " rules)\n"
+       << "  a step         " << milliseconds(best->seconds) << " (lower bound " << milliseconds(bound) << ")\n"
+       << "  memory         " << std::setprecision(4) << best->peak_bytes / 1e6 << " MB in the fullest process\n"
+       << "  sent           " << best->bytes_sent / 1e6 << " MB\n";
+  for (const auto& [exchange, count] : exchanges) text << "  " << std::left << std::setw(15) << exchange << count << "\n";
+  for (const auto& [strategy, seconds] : tried.items())
+    text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds.get<double>()) << "\n";
+  say(options.common, text.str());
+  write_json(options.common, {{"output", options.output},
+                              {"seconds", best->seconds},
+                              {"lower_bound", bound},
+                              {"peak_bytes", best->peak_bytes},
+                              {"bytes_sent", best->bytes_sent},
+                              {"processes", plan.processes},
+                              {"strategy", best->strategy},
+                              {"strategies", tried},
+                              {"proved", proof.proved},
+                              {"search", {{"seconds", elapsed()}, {"stop_reason", timed_out ? "budget" : "done"}}}});
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* add_plan(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<PlanOptions>();
+  PlanOptions& o = *options;
+  CLI::App* command = add_command(program, "plan", "Divide a model's work among the processes of a machine, each cut proved",
+                                  "rewright plan model.onnx --machine cluster.json --batch 256 -o model.plan", o.common);
+  command->add_option("MODEL", o.model, "the model")->required();
+  command->add_option("--machine", o.machine, "the machine's file (docs/plans.md)")->type_name("FILE");
+  command->add_option("-o,--output", o.output, "the plan that is written")->type_name("PLAN");
+  command->add_option("--batch", o.batch, "what the model's open sizes stand for")->type_name("N")->check(CLI::Range(1, 1 << 24));
+  command->add_option("--for", o.purpose, "training or inference")->check(CLI::IsMember({"training", "inference"}))->capture_default_str();
+  command->add_option("--strategy", o.strategy, "auto, data, zero, tensor, hybrid or spatial")->capture_default_str();
+  command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
+  command->add_option("--loss", o.loss, "what training minimizes")->capture_default_str();
+  command->add_option("--optimizer", o.update, "how parameters move: sgd, momentum, adam, ...")->capture_default_str();
+  command->add_option("--trace", o.trace, "the simulated step, for Perfetto")->type_name("FILE");
+  command->add_option("--check", o.check, "proves that this plan computes what the model computes")->type_name("PLAN");
+  command->callback([options, &run] { run = [options] { return options->check.empty() ? make(*options) : check(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli
