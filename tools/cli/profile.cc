@@ -1,10 +1,17 @@
+#include <algorithm>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
+#include "base/process_memory.h"
+#include "distribution/device_sums.h"
 #include "graph/file.h"
 #include "optimizer/profiling/measure_profile.h"
+#include "plans/machines/machine_file.h"
+#include "plans/machines/measure_links.h"
 #include "tools/cli/command.h"
+#include "tools/cli/processes.h"
 
 namespace rewright::cli {
 
@@ -14,7 +21,7 @@ struct ProfileOptions {
   CommonOptions common;
   std::string output, device = "cpu", format = "binary";
   std::vector<std::string> models, merged;
-  bool known = false;
+  bool known = false, links = false;
 };
 
 DeviceProfile merge_files(const std::vector<std::string>& files) {
@@ -71,6 +78,69 @@ int profile_command(const ProfileOptions& options) {
   return kDone;
 }
 
+// The rates of a process's device while all processes measure theirs, on the average over them.
+plans::DeviceRates measure_rates(const ProfileOptions& options, Communicator& processes, std::size_t per_node) {
+  const bool own = options.device == "cuda" && processes.size() > 1;
+  const std::string name = own ? "cuda:" + std::to_string(own_gpu(processes)) : options.device;
+  const int threads = thread_count(options.common);
+  const std::unique_ptr<Device> device = make_device(name, threads);
+  processes.barrier();
+  const Roofline measured = device->roofline();
+  double rates[] = {measured.operations_per_second, measured.bytes_per_second, measured.call_seconds};
+  // With one thread the device measures its CPU time: processors that several processes share count in part.
+  const double processors = std::max(1U, std::thread::hardware_concurrency());
+  const double share = threads == 1 && options.device == "cpu" ? std::min(1.0, processors / static_cast<double>(per_node)) : 1;
+  processes.sum(std::span<double>(rates));
+  for (double& rate : rates) rate /= static_cast<double>(processes.size());
+  return {rates[0] * share, rates[1] * share, rates[2] / share};
+}
+
+nlohmann::json link_json(const plans::MeasuredLink& link) {
+  nlohmann::json times = nlohmann::json::array();
+  for (const plans::MessageTime& time : link.times) times.push_back({time.bytes, time.seconds});
+  return {{"bytes_and_seconds", times}, {"median_error", link.median_error}};
+}
+
+std::string link_line(const std::string& between, const plans::MeasuredLink& link) {
+  std::ostringstream text;
+  text << std::setprecision(3) << "  " << std::left << std::setw(20) << between << link.latency * 1e6 << " us and "
+       << link.bytes_per_second * 1e-9 << " GB/s; half of the sizes within " << link.median_error * 100 << "%\n";
+  return text.str();
+}
+
+// The machine that the processes run on, as a machine file.
+int profile_links(ProfileOptions options, Communicator& processes) {
+  const bool speaks = processes.rank() == 0;
+  if (!speaks) options.common.quiet = true, options.common.json.clear();
+  if (speaks) require_writable(options.output);
+  Interruption interruption;
+  plans::MeasureLinksOptions measuring;
+  measuring.cancel = interruption.token();
+  const plans::MeasuredLinks links = plans::measure_links(processes, measuring);
+  plans::MachineDescription machine{.devices = processes.size(), .per_node = links.per_node};
+  machine.rates = measure_rates(options, processes, links.per_node);
+  if (options.device == "cpu" && machine_bytes() > 0) machine.memory = static_cast<double>(machine_bytes() / links.per_node);
+  const auto network = [](const plans::MeasuredLink& link) {
+    return plans::NetworkDescription{link.latency, link.bytes_per_second, "switch"};
+  };
+  if (links.node) machine.node = network(*links.node);
+  if (links.cluster) machine.cluster = network(*links.cluster);
+  if (!speaks) return kDone;
+  nlohmann::json file = nlohmann::json::parse(plans::write_machine(machine));
+  if (links.node) file["links"]["node"]["measured"] = link_json(*links.node);
+  if (links.cluster) file["links"]["cluster"]["measured"] = link_json(*links.cluster);
+  write_file(options.output, file.dump(2) + "\n");
+  std::ostringstream text;
+  text << options.output << ": " << processes.size() << " processes, " << links.per_node << " on a machine\n"
+       << std::setprecision(3) << "  each                " << machine.rates->operations_per_second * 1e-9 << " GFLOP/s, "
+       << machine.rates->bytes_per_second * 1e-9 << " GB/s\n";
+  if (links.node) text << link_line("on a machine", *links.node);
+  if (links.cluster) text << link_line("between machines", *links.cluster);
+  say(options.common, text.str());
+  write_json(options.common, {{"output", options.output}, {"machine", file}});
+  return kDone;
+}
+
 }  // namespace
 
 CLI::App* add_profile(CLI::App& program, Run& run) {
@@ -84,12 +154,25 @@ CLI::App* add_profile(CLI::App& program, Run& run) {
   CLI::Option* models =
       command->add_option("models", o.models, "models whose operators are measured as they are, too")->type_name("MODEL.onnx");
   CLI::Option* known = command->add_flag("--known", o.known, "also include all earlier measurements of this device");
+  CLI::Option* links =
+      command
+          ->add_flag("--links", o.links,
+                     "write a machine file for plans instead: rates and memory of a process here, and under mpirun the links "
+                     "between the processes")
+          ->excludes(models)
+          ->excludes(known);
   command->add_option("--merge", o.merged, "unite these profiles of one device, instead of measuring")
       ->type_name("FILE")
       ->excludes(models)
-      ->excludes(known);
+      ->excludes(known)
+      ->excludes(links);
   command->add_option("--format", o.format, "binary or text")->check(CLI::IsMember({"binary", "text"}))->capture_default_str();
-  command->callback([options, &run] { run = [options] { return profile_command(*options); }; });
+  command->callback([options, &run] {
+    run = [options] {
+      if (!options->links) return profile_command(*options);
+      return run_in_processes([options](Communicator& processes) { return profile_links(*options, processes); });
+    };
+  });
   return command;
 }
 
