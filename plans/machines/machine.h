@@ -27,7 +27,7 @@ struct DeviceRates {
 // What a machine file says.
 struct MachineDescription {
   std::size_t devices = 1, per_node = 1;
-  std::optional<DeviceRates> rates;                         // none: the profile's
+  std::optional<DeviceRates> rates = {};                    // none: the profile's
   std::string profile = {};                                 // a device profile's file; empty: none
   double memory = std::numeric_limits<double>::infinity();  // bytes of a device
   std::optional<NetworkDescription> node = {};              // between the devices of a node; needed if there are several
