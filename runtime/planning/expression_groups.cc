@@ -55,7 +55,25 @@ class ExpressionGroups {
     Chain chain = compose(kernels_, p_.producers, group.nodes, kNoValue, true);
     group.copy = chain.element()->kind == Kind::kRead && !p_.uses.is_output(group.result) &&
                  kernels_.info(chain.operands()[0]).type == kernels_.info(group.result).type;
-    group.chain = std::move(chain);
+    if (!absorb_into_reader(chain)) group.chain = std::move(chain);
+  }
+
+  // Merges the last group, which has this chain, into the only reader of its result, if that is a kernel that reads it in order
+  // and can compute it.
+  bool absorb_into_reader(const Chain& chain) {
+    const int reader = p_.uses.only_node(chain.result);
+    const int number = reader < 0 ? -1 : p_.group_of[static_cast<std::size_t>(reader)];
+    if (number < 0) return false;
+    Group& group = p_.groups[static_cast<std::size_t>(number)];
+    if (!group.kernel) return false;
+    const std::vector<ValueId> in_order = group.kernel->read_in_order();
+    if (std::find(in_order.begin(), in_order.end(), chain.result) == in_order.end()) return false;
+    if (!kernels_.absorb_operand(*group.kernel, chain)) return false;
+    for (const int n : chain.nodes) p_.group_of[static_cast<std::size_t>(n)] = number;
+    group.nodes.insert(group.nodes.end(), chain.nodes.begin(), chain.nodes.end());
+    std::sort(group.nodes.begin(), group.nodes.end());
+    p_.groups.pop_back();
+    return true;
   }
 
   // The next operand whose producer should be added; kNoValue: none.

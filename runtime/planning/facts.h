@@ -90,6 +90,10 @@ class MatchedKernel {
   virtual ~MatchedKernel() = default;
   // Inputs that the kernel recomputes from their producers' operands. They need not be stored if nothing else uses them.
   virtual std::vector<ValueId> computed_ahead() const { return {}; }
+  // Inputs whose elements the kernel reads once each, in row-major order. It may compute them itself instead (absorb_operand).
+  virtual std::vector<ValueId> read_in_order() const { return {}; }
+  // Does the kernel only copy elements? A kernel that reads its result in order can then read the elements at their source.
+  virtual bool only_moves() const { return false; }
 };
 
 // The device's kernels. Each absorb...() asks whether a kernel can also compute more nodes. If so, it changes the kernel and
@@ -116,6 +120,8 @@ class DeviceKernels : public Facts {
   virtual void will_be_stored(ValueId) {}
   // Fuses `other`, the kernel that computes this kernel's addend for it alone. Takes over `other`.
   virtual bool absorb_addend(MatchedKernel&, ValueId /*addend*/, std::unique_ptr<MatchedKernel>& /*other*/) { return false; }
+  // Absorbs the chain that computes one of kernel.read_in_order() for this kernel alone.
+  virtual bool absorb_operand(MatchedKernel&, const Chain&) { return false; }
 
   // May values of this type stay unrounded between nodes of a group whose result has the same type?
   virtual bool may_stay_unrounded(DataType type) const { return type == DataType::kFloat || type == DataType::kDouble; }

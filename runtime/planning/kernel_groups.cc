@@ -56,8 +56,10 @@ class KernelGroups {
   }
 
   void absorb_around(Group& group) {
+    const int node = group.nodes[0];
     absorb_before(group);
     join_computed_ahead(group);
+    for (const ValueId v : group.kernel->read_in_order()) free_moves(v, node);
     absorb_chains(group);
     absorb_next(group);
     absorb_rows(group);
@@ -104,6 +106,35 @@ class KernelGroups {
       group.nodes.push_back(producer);
     }
     std::sort(group.nodes.begin(), group.nodes.end());
+  }
+
+  // Dissolves kernels that only move elements, and views, before the elementwise nodes that compute the value for this reader
+  // alone. All are then one expression, which the reader may compute (absorb_operand).
+  void free_moves(ValueId value, int reader) {
+    const int producer = value == kNoValue || kernels_.constant(value) ? -1 : p_.producers[value];
+    if (producer < 0 || p_.uses.only_node(value) != reader) return;
+    if (p_.is_free(producer) && is_elementwise(producer) && !p_.traits(producer).only_reads) {
+      for (const ValueId v : p_.node(producer).inputs)
+        if (v != kNoValue && kernels_.info(v).sizes == kernels_.info(value).sizes) free_moves(v, producer);
+      return;
+    }
+    int& number = p_.group_of[static_cast<std::size_t>(producer)];
+    if (number < 0) return;
+    Group& group = p_.groups[static_cast<std::size_t>(number)];
+    const bool only_moves = group.kernel && group.kernel->only_moves(), is_view = group.view && keeps_axes(producer);
+    if (group.nodes.size() != 1 || !(only_moves || is_view)) return;
+    group.nodes.clear();  // dropped in the end
+    number = -1;
+    if (is_view) free_moves(p_.node(producer).inputs[0], producer);
+  }
+
+  // Does the node read its operand at the positions of its result, up to axes of size 1? Other positions (a reshape's) would
+  // hide that whole rows are read.
+  bool keeps_axes(int n) const {
+    const Element& element = kernels_.define(p_.node(n)).outputs()[0].element;
+    const auto is_kept = [](const Index& i) { return i.is_constant() || i.as_atom() != nullptr; };
+    return element->kind == ElementNode::Kind::kRead &&
+           std::all_of(element->position.begin(), element->position.end(), is_kept);
   }
 
   // ---- After a kernel

@@ -53,6 +53,8 @@ class GatherPlan final : public NodePlan {
  public:
   GatherPlan(const Node& node, Shape shape) : node_(node), shape_(std::move(shape)) {}
 
+  bool only_moves() const override { return true; }
+
   void emit(Planner& planner, ValueId result) override {
     std::vector<int> inputs;
     for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, kPlain));

@@ -1,13 +1,19 @@
-// Elements written or combined at positions given as data, such as gradients of gathers and of maximum pools. Updates are
-// applied in order on one thread: the bits do not depend on the number of threads, and the last of several writes to a position
-// counts.
+// Elements written or combined at positions given as data, such as gradients of gathers and of maximum pools, and messages
+// along the edges of graphs. Updates are applied in order: the bits do not depend on the number of threads, and the last of
+// several writes to a position counts.
+//
+// Updates that only the scatter reads are never stored. Rows of another tensor, as gathers make them, are read where they are.
+// Other expressions are computed some thousand elements at a time, which stay in the caches until they are scattered.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 
+#include "expressions/free_variables.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/loops.h"
+#include "runtime/cpu/tile/program.h"
+#include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
 
@@ -22,8 +28,11 @@ std::optional<Combination> combination(const std::string& reduction) {
   return std::nullopt;
 }
 
-// Runs of `run` elements are written to rows of the target: row n to the position given by the `depth` indices from n * depth
-// on.
+constexpr Count kTogether = 512;  // rows whose places are computed first
+constexpr Count kLineBytes = 64;  // threads share rows by lines of the caches
+constexpr double kRowNanoseconds = 3, kBytesPerNanosecond = 16;
+
+// Runs of `run` elements each go to rows of the target: row n to the position that `index` numbers from n * depth on give.
 struct Shape {
   std::int64_t rows = 0, depth = 1, run = 1, target = 0;  // target: its elements
   std::vector<std::int64_t> sizes, strides;               // of the indexed axes
@@ -31,10 +40,70 @@ struct Shape {
   std::vector<std::int64_t> from, from_strides;  // sizes of the updates, and the target's strides (0 on the index's axis)
 };
 
+// The bytes of an element of any type that is served.
+using Element8 = std::array<std::byte, 8>;
+
+// How updates that are not in memory come.
+struct Computed {
+  std::unique_ptr<TileProgram> program;
+  int rows_of = -1;               // the program computes where rows of this operand begin; -1: the updates themselves
+  std::vector<ValueId> operands;  // of the program
+};
+
+// The places of rows in the target, one after the other.
+class Places {
+ public:
+  Places(const Shape& shape, DataType type, const std::byte* indices)
+      : shape_(shape), type_(type), indices_(indices), at_(shape.from.size(), 0) {}
+
+  void next(Count rows, Count* to) {
+    if (type_ == DataType::kInt64)
+      next_as<std::int64_t>(rows, to);
+    else
+      next_as<std::int32_t>(rows, to);
+  }
+
+ private:
+  template <class I>
+  void next_as(Count rows, Count* to) {
+    const I* index = reinterpret_cast<const I*>(indices_) + row_ * shape_.depth;
+    for (Count r = 0; r < rows; ++r, index += shape_.depth) {
+      to[r] = beside_;
+      for (std::size_t d = 0; d < shape_.sizes.size(); ++d)
+        to[r] += checked_index(index[d], shape_.sizes[d]) * shape_.strides[d];
+      if (!at_.empty()) advance();
+    }
+    row_ += rows;
+  }
+
+  void advance() {
+    for (std::size_t a = at_.size(); a-- > 0;) {
+      beside_ += shape_.from_strides[a];
+      if (++at_[a] < shape_.from[a]) break;
+      beside_ -= at_[a] * shape_.from_strides[a];
+      at_[a] = 0;
+    }
+  }
+
+  const Shape& shape_;
+  DataType type_;
+  const std::byte* indices_;
+  std::vector<std::int64_t> at_;
+  Count row_ = 0, beside_ = 0;  // beside: where the other axes are
+};
+
+// Inputs: the indices; the target, unless all of its elements are the same; the updates, or what they are computed from.
 class ScatterKernel final : public Kernel {
  public:
-  ScatterKernel(Shape shape, Combination how, DataType type, DataType indices, const LoopTables& loops)
-      : shape_(std::move(shape)), how_(how), type_(type), indices_(indices), loops_(loops) {}
+  ScatterKernel(Shape shape, Combination how, DataType type, DataType indices, std::optional<Element8> filled, Computed updates,
+                const LoopTables& loops)
+      : shape_(std::move(shape)),
+        how_(how),
+        type_(type),
+        indices_(indices),
+        filled_(filled),
+        updates_(std::move(updates)),
+        loops_(loops) {}
 
   void run(const Call& call) const override {
     if (type_ == DataType::kFloat)
@@ -46,53 +115,172 @@ class ScatterKernel final : public Kernel {
   }
 
  private:
+  // A part of all rows: some of their elements.
+  template <class T>
+  struct Part {
+    Places places;
+    T* y;
+    Count first, count;
+    const Arithmetic<T>& loops;
+  };
+
   template <class T>
   void run_as(const Call& call, const Arithmetic<T>& loops) const {
-    const T* const x = reinterpret_cast<const T*>(call.inputs[0]);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
-    if (static_cast<const void*>(x) != y) std::memcpy(y, x, static_cast<std::size_t>(shape_.target) * sizeof(T));
-    const T* const updates = reinterpret_cast<const T*>(call.inputs[2]);
-    if (indices_ == DataType::kInt64)
-      scatter(y, reinterpret_cast<const std::int64_t*>(call.inputs[1]), updates, loops);
-    else
-      scatter(y, reinterpret_cast<const std::int32_t*>(call.inputs[1]), updates, loops);
+    begin(call, y, loops);
+    constexpr Count kLine = kLineBytes / static_cast<Count>(sizeof(T));
+    const Count lines = (shape_.run + kLine - 1) / kLine;
+    const double bytes = static_cast<double>(shape_.run) * sizeof(T);
+    const double nanoseconds = static_cast<double>(shape_.rows) * (kRowNanoseconds + bytes / kBytesPerNanosecond);
+    // Each piece looks at all indices: no more of them than threads.
+    const bool at_once = updates_.program != nullptr && updates_.rows_of < 0;
+    const Count pieces = at_once ? 1 : std::min<Count>(call.workers.threads(), call.workers.pieces(nanoseconds, lines));
+    call.workers.share(pieces, [&](Count piece, int) {
+      const Count first = first_unit(lines, piece, pieces) * kLine;
+      const Count last = std::min(shape_.run, first_unit(lines, piece + 1, pieces) * kLine);
+      scatter(call, Part<T>{Places(shape_, indices_, call.inputs[0]), y, first, last - first, loops});
+    });
   }
 
-  template <class T, class I>
-  void scatter(T* y, const I* indices, const T* updates, const Arithmetic<T>& loops) const {
-    std::vector<std::int64_t> at(shape_.from.size(), 0);
-    std::int64_t beside = 0;  // position on the other axes
-    std::array<std::int64_t, kTogether> to, from;
-    for (std::int64_t first = 0; first < shape_.rows; first += kTogether) {
-      const std::int64_t rows = std::min(kTogether, shape_.rows - first);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const I* const index = indices + (first + r) * shape_.depth;
-        const auto n = static_cast<std::size_t>(r);
-        to[n] = beside;
-        from[n] = (first + r) * shape_.run;
-        for (std::size_t d = 0; d < shape_.sizes.size(); ++d)
-          to[n] += checked_index(index[d], shape_.sizes[d]) * shape_.strides[d];
-        if (!at.empty()) advance(at, beside);
+  // The result before the updates.
+  template <class T>
+  void begin(const Call& call, T* y, const Arithmetic<T>& loops) const {
+    const T* const x = filled_ ? nullptr : reinterpret_cast<const T*>(call.inputs[1]);
+    T value{};
+    if (filled_) std::memcpy(&value, filled_->data(), sizeof value);
+    if (x == y) return;
+    const double bytes = static_cast<double>(shape_.target) * sizeof(T);
+    const Count pieces = call.workers.pieces(bytes / kBytesPerNanosecond, shape_.target);
+    call.workers.share(pieces, [&](Count piece, int) {
+      const Count first = first_unit(shape_.target, piece, pieces),
+                  count = first_unit(shape_.target, piece + 1, pieces) - first;
+      if (filled_)
+        loops.fill(y + first, value, count);
+      else
+        std::memcpy(y + first, x + first, static_cast<std::size_t>(count) * sizeof(T));
+    });
+  }
+
+  template <class T>
+  void scatter(const Call& call, Part<T> part) const {
+    const std::span<const std::byte* const> read = call.inputs.subspan(filled_ ? 1 : 2);
+    if (!updates_.program) {
+      const T* const updates = reinterpret_cast<const T*>(read[0]);
+      for (Count row = 0; row < shape_.rows; row += kTogether)
+        scatter_following(part, updates + row * shape_.run, std::min(kTogether, shape_.rows - row));
+    } else if (updates_.rows_of >= 0) {
+      const T* const rows = reinterpret_cast<const T*>(read[static_cast<std::size_t>(updates_.rows_of)]);
+      updates_.program->run_in_order(read.data(), [&](Count, Count count, const std::byte* elements) {
+        const auto* const starts = reinterpret_cast<const Count*>(elements);
+        for (Count row = 0; row < count; row += kTogether)
+          scatter_rows(part, rows, starts + row, std::min(kTogether, count - row));
+      });
+    } else {
+      Count to = 0;  // of the row that is begun
+      updates_.program->run_in_order(read.data(), [&](Count first, Count count, const std::byte* elements) {
+        scatter_elements(part, first % shape_.run, count, reinterpret_cast<const T*>(elements), to);
+      });
+    }
+  }
+
+  template <class T>
+  void scatter_rows(Part<T>& part, const T* rows, const Count* starts, Count count) const {
+    std::array<Count, kTogether> to;
+    part.places.next(count, to.data());
+    part.loops.scatter_rows(how_, part.y + part.first, to.data(), rows + part.first, starts, count, part.count);
+  }
+
+  template <class T>
+  void scatter_following(Part<T>& part, const T* rows, Count count) const {
+    std::array<Count, kTogether> starts;
+    for (Count r = 0; r < count; ++r) starts[static_cast<std::size_t>(r)] = r * shape_.run;
+    scatter_rows(part, rows, starts.data(), count);
+  }
+
+  // Elements from number `at` of a row on, through the rows that follow; the last one may be continued.
+  template <class T>
+  void scatter_elements(Part<T>& part, Count at, Count count, const T* elements, Count& to) const {
+    const Count run = shape_.run;
+    while (count > 0) {
+      Count done = std::min(run - at, count);
+      if (at == 0 && count >= run) {
+        const Count rows = std::min(kTogether, count / run);
+        scatter_following(part, elements, rows);
+        done = rows * run;
+      } else {
+        if (at == 0) part.places.next(1, &to);
+        const Count there = to + at, from = 0;
+        part.loops.scatter_rows(how_, part.y, &there, elements, &from, 1, done);
+        at = (at + done) % run;
       }
-      loops.scatter_rows(how_, y, to.data(), updates, from.data(), rows, shape_.run);
+      elements += done;
+      count -= done;
     }
   }
 
-  void advance(std::vector<std::int64_t>& at, std::int64_t& beside) const {
-    for (std::size_t a = at.size(); a-- > 0;) {
-      beside += shape_.from_strides[a];
-      if (++at[a] < shape_.from[a]) break;
-      beside -= at[a] * shape_.from_strides[a];
-      at[a] = 0;
-    }
-  }
-
-  static constexpr std::int64_t kTogether = 512;  // rows whose positions are computed together
   Shape shape_;
   Combination how_;
   DataType type_, indices_;
+  std::optional<Element8> filled_;
+  Computed updates_;
   const LoopTables& loops_;
 };
+
+// Rows of an operand, of which each is copied as a whole: the operand, and where row [i...] begins.
+struct CopiedRows {
+  int operand;
+  Element start;
+  Indices position;
+  Sizes sizes;
+};
+
+// nullopt unless the expression is that: reads `run` elements in a row, which a start depends on none of.
+std::optional<CopiedRows> copied_rows(const Planner& planner, const Chain& chain, std::int64_t run) {
+  const ElementNode& read = *chain.element();
+  if (read.kind != ElementNode::Kind::kRead || read.zero_outside) return std::nullopt;
+  const ValueInfo result = planner.info(chain.result),
+                  source = planner.info(chain.operands()[static_cast<std::size_t>(read.operand)]);
+  if (source.type != result.type) return std::nullopt;
+  // The axes along a row, which are the source's last ones.
+  std::size_t rank = result.sizes.size(), source_rank = source.sizes.size();
+  Index start;
+  std::int64_t stride = 1;
+  std::vector<std::uint64_t> along;
+  for (std::int64_t left = run; left > 1; --rank, --source_rank) {
+    if (rank == 0 || source_rank == 0) return std::nullopt;
+    const std::int64_t size = result.sizes[rank - 1];
+    const Atom* const atom = chain.position()[rank - 1].as_atom();
+    const Index shift = read.position[source_rank - 1] - chain.position()[rank - 1];
+    if (atom == nullptr || left % size != 0 || !shift.is_constant()) return std::nullopt;
+    left /= size;
+    if (left > 1 && source.sizes[source_rank - 1] != size) return std::nullopt;
+    start += shift * Index(stride);
+    stride *= source.sizes[source_rank - 1];
+    along.push_back(atom->id);
+  }
+  for (; source_rank > 0; --source_rank) {
+    start += read.position[source_rank - 1] * Index(stride);
+    stride *= source.sizes[source_rank - 1];
+  }
+  CopiedRows rows{read.operand, from_index(start), {}, {}};
+  FreeVariables free;
+  const auto& variables = free.of(*rows.start);
+  if (std::any_of(along.begin(), along.end(), [&](std::uint64_t id) { return variables.contains(id); })) return std::nullopt;
+  rows.position.assign(chain.position().begin(), chain.position().begin() + static_cast<std::ptrdiff_t>(rank));
+  rows.sizes.assign(result.sizes.begin(), result.sizes.begin() + static_cast<std::ptrdiff_t>(rank));
+  return rows;
+}
+
+// The value's element if it is known and they are all the same, as sums begin with zeros.
+std::optional<Element8> same_everywhere(const Planner& planner, ValueId value) {
+  if (!planner.is_constant(value)) return std::nullopt;
+  const std::span<const std::byte> bytes = planner.constant(value).bytes();
+  const std::size_t width = byte_size(planner.info(value).type);
+  Element8 element{};
+  if (bytes.size() < width || std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) != 0) return std::nullopt;
+  std::memcpy(element.data(), bytes.data(), width);
+  return element;
+}
 
 class ScatterPlan final : public NodePlan {
  public:
@@ -104,14 +292,44 @@ class ScatterPlan final : public NodePlan {
     return indices_ == node_.inputs[1] ? std::vector<ValueId>{} : std::vector<ValueId>{node_.inputs[1]};
   }
 
+  std::vector<ValueId> read_in_order() const override { return {node_.inputs[2]}; }
+
+  bool absorb_operand(Planner& planner, const Chain& chain) override {
+    if (std::count(node_.inputs.begin(), node_.inputs.end(), chain.result) != 1) return false;
+    std::vector<TileOperand> operands;
+    for (const ValueId v : chain.operands()) {
+      const ValueInfo info = planner.info(v);
+      if (!computable_by_expressions(info.type)) return false;
+      operands.push_back({info.type, info.sizes, kPlain});
+    }
+    const DataType type = planner.info(chain.result).type;
+    const TileOptions options{planner.options().isa, false, true};
+    if (const auto rows = shape_.run > 1 ? copied_rows(planner, chain, shape_.run) : std::nullopt) {
+      updates_.program = compile_tiles(rows->start, rows->position, {DataType::kInt64, rows->sizes, kPlain}, operands, options);
+      updates_.rows_of = rows->operand;
+    } else if (planner.options().threads == 1 && !planning::has_reduction(chain.element())) {
+      // Several threads compute updates faster apart, all of them at once.
+      updates_.program = compile_tiles(chain.element(), chain.position(), {type, planner.info(chain.result).sizes, kPlain},
+                                       std::move(operands), options);
+    }
+    if (!updates_.program) return false;
+    updates_.operands = chain.operands();
+    return true;
+  }
+
   void emit(Planner& planner, ValueId result) override {
-    std::vector<int> inputs;
-    for (const ValueId v : {node_.inputs[0], indices_, node_.inputs[2]}) inputs.push_back(planner.storage(v, kPlain));
     const DataType type = planner.info(result).type, indices = planner.info(indices_).type;
+    const auto filled = same_everywhere(planner, node_.inputs[0]);
+    std::vector<int> inputs{planner.storage(indices_, kPlain)};
+    if (!filled) inputs.push_back(planner.storage(node_.inputs[0], kPlain));
+    if (updates_.program)
+      for (const ValueId v : updates_.operands) inputs.push_back(planner.storage(v, kPlain));
+    else
+      inputs.push_back(planner.storage(node_.inputs[2], kPlain));
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(
-        std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices, loops_for<LoopTables>(planner.options().isa)),
-        std::move(inputs), {target});
+    planner.add_step(std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices, filled, std::move(updates_),
+                                                     loops_for<LoopTables>(planner.options().isa)),
+                     std::move(inputs), {target});
   }
 
  private:
@@ -119,6 +337,7 @@ class ScatterPlan final : public NodePlan {
   ValueId indices_;
   Shape shape_;
   Combination how_;
+  Computed updates_;
 };
 
 // If a node makes a value by repeating a source's elements along all axes but the first, that source; else kNoValue.

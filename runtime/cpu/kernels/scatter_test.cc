@@ -29,6 +29,83 @@ struct ScatterBuilder : rewright::testing::GraphBuilder {
   DataType index() { return pick(0, 1) == 0 ? DataType::kInt32 : DataType::kInt64; }
 };
 
+// Messages along edges: what a gather reads, by several operators, with what edges have of their own.
+struct MessageBuilder : ScatterBuilder {
+  explicit MessageBuilder(unsigned seed) : ScatterBuilder(seed), type(element()), nodes(pick(1, 9)) {
+    edges = seed % 16 == 0 ? pick(200, 400) : pick(1, 20);
+    for (std::int64_t more = pick(0, 2); more > 0; --more) features.push_back(pick(1, 5));
+    if (!features.empty() && seed % 2 == 0) features.back() = pick(8, 60);
+  }
+  DataType type;
+  std::int64_t nodes, edges;
+  Sizes features;
+
+  Sizes with_features(Sizes sizes) const {
+    sizes.insert(sizes.end(), features.begin(), features.end());
+    return sizes;
+  }
+  // A node for each edge, as a column or not.
+  ValueId nodes_of_edges(std::int64_t columns = 0) {
+    const Sizes sizes = columns == 0 ? Sizes{edges} : Sizes{edges, columns};
+    return given(positions(index(), sizes, [this](std::int64_t) { return nodes; }));
+  }
+  ValueId rows_of(ValueId of) { return node(graph, "Gather", {of, nodes_of_edges()}, {{"axis", Index(0)}})[0]; }
+  ValueId gathered() {
+    switch (pick(features.empty() ? 1 : 0, 3)) {
+      case 0: {  // a part of each row
+        Sizes wide = with_features({nodes});
+        wide[1] += 3;
+        Indices begin(wide.size(), 0), step(wide.size(), 1);
+        begin[1] = 2;
+        return node(graph, "Slice", {rows_of(input(type, wide))},
+                    {{"begin", begin}, {"length", to_indices(with_features({edges}))}, {"step", step}})[0];
+      }
+      case 1:
+        return node(graph, "GatherND", {input(type, with_features({nodes})), nodes_of_edges(1)})[0];
+      case 2: {
+        const auto size_at = [this](std::int64_t n) { return n % 2 == 0 ? 3 : nodes; };
+        return node(graph, "GatherND",
+                    {input(type, with_features({3, nodes})), given(positions(index(), {edges, 2}, size_at))})[0];
+      }
+      default:
+        return rows_of(input(type, with_features({nodes})));
+    }
+  }
+  ValueId messages() {
+    ValueId result = gathered();
+    for (std::int64_t more = pick(0, 2); more > 0; --more) {
+      Sizes weights(1 + features.size(), 1);
+      weights[0] = edges;
+      switch (pick(0, 4)) {
+        case 0:
+          result = node(graph, "Neg", {result})[0];
+          break;
+        case 4: {  // does nothing, as exporters write it
+          Indices perm;
+          for (std::size_t a = 0; a < weights.size(); ++a) perm.emplace_back(a);
+          result = node(graph, "Transpose", {result}, {{"perm", perm}})[0];
+          break;
+        }
+        case 1:
+          result = node(graph, "Mul", {result, input(type, weights)})[0];
+          break;
+        case 2:
+          result = node(graph, "Add", {result, input(type, with_features({edges}))})[0];
+          break;
+        default:
+          result = node(graph, "Sub", {result, gathered()})[0];
+      }
+    }
+    return result;
+  }
+  ValueId target() {
+    const Sizes sizes = with_features({nodes});
+    if (pick(0, 2) == 0) return input(type, sizes);
+    const std::vector<double> same(static_cast<std::size_t>(element_count(sizes)), static_cast<double>(pick(-1, 1)));
+    return graph.add_constant(Tensor::from_reals(type, sizes, same));
+  }
+};
+
 }  // namespace
 
 TEST_CASE("elements are scattered as the interpreter scatters them") {
@@ -79,6 +156,39 @@ TEST_CASE("an index that is the same all along a row scatters whole rows") {
     if (b.pick(0, 3) == 0) b.graph.add_output("z", node(b.graph, "GatherElements", {x, repeated}, {{"axis", Index(0)}})[0]);
     check_graph(b.graph, b.inputs);
   }
+}
+
+TEST_CASE("rows that are gathered only to be scattered are never stored") {
+  for (unsigned seed = 0; seed < testing::instances(160); ++seed) {
+    CAPTURE(seed);
+    MessageBuilder b(seed);
+    const ValueId messages = b.messages(), target = b.target(), to = b.nodes_of_edges(1);
+    const std::string reduction = b.reduction();
+    if (b.pick(0, 1) == 0 || b.features.empty()) {
+      b.graph.add_output("y", node(b.graph, "ScatterND", {target, to, messages}, {{"reduction", reduction}})[0]);
+    } else {
+      Indices column(1 + b.features.size(), 1);
+      column[0] = b.edges;
+      const ValueId at = node(b.graph, "Reshape", {to}, {{"shape", column}})[0];
+      const ValueId repeated = node(b.graph, "Expand", {at}, {{"shape", to_indices(b.with_features({b.edges}))}})[0];
+      b.graph.add_output("y", node(b.graph, "ScatterElements", {target, repeated, messages},
+                                   {{"axis", Index(0)}, {"reduction", reduction}})[0]);
+    }
+    const bool is_seen = b.pick(0, 5) == 0;
+    if (is_seen) b.graph.add_output("messages", messages);
+    check_graph(b.graph, b.inputs);
+    if (!is_seen) CHECK(b.steps().size() == 1);
+  }
+}
+
+TEST_CASE("a gathered row outside of its tensor is refused where it is scattered") {
+  ScatterBuilder b(1);
+  const ValueId x = b.input({4, 20}),
+                from = b.given(Tensor::from_integers(DataType::kInt64, {3}, std::vector<std::int64_t>{0, 4, 1})),
+                to = b.given(Tensor::from_integers(DataType::kInt64, {3, 1}, std::vector<std::int64_t>{0, 1, 2}));
+  const ValueId rows = node(b.graph, "Gather", {x, from}, {{"axis", Index(0)}})[0];
+  b.graph.add_output("y", node(b.graph, "ScatterND", {b.input({5, 20}), to, rows}, {{"reduction", std::string("add")}})[0]);
+  CHECK_THROWS_WITH(cpu_backend().prepare(b.graph)->run(b.inputs), Catch::Contains("is outside of an axis of size"));
 }
 
 TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {

@@ -49,6 +49,9 @@ class Grouping final : public planning::DeviceKernels {
   bool absorb_move(planning::MatchedKernel& kernel, const Node& node) override {
     return static_cast<NodePlan&>(kernel).absorb_move(planner_, node);
   }
+  bool absorb_operand(planning::MatchedKernel& kernel, const Chain& chain) override {
+    return static_cast<NodePlan&>(kernel).absorb_operand(planner_, chain);
+  }
   bool absorb(planning::MatchedKernel& kernel, const Chain& chain) override {
     return static_cast<NodePlan&>(kernel).absorb(planner_, chain);
   }

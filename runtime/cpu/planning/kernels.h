@@ -35,6 +35,8 @@ struct Expression {
   ValueId result;
   const std::vector<ValueId>& operands;
 };
+// Do kernels for expressions read and compute this type? Not floats of 8 bits and less, or integers of less.
+inline bool computable_by_expressions(DataType type) { return packed_bits(type) >= (is_real(type) ? 16 : 8); }
 // A kernel for expressions: adds the steps that compute one, or returns false and adds none.
 using ExpressionKernel = bool (*)(Planner& planner, const Expression& expression);
 

@@ -33,6 +33,8 @@ class NodePlan : public planning::MatchedKernel {
   virtual bool absorb_rows(Planner&, const Node&, const NodePlan&) { return false; }
   // A node that only moves the result's elements.
   virtual bool absorb_move(Planner&, const Node&) { return false; }
+  // The expression that computes one of read_in_order().
+  virtual bool absorb_operand(Planner&, const Chain&) { return false; }
 
   // Adds the steps that compute `result`: the node's first output, or that of the last absorbed operator.
   virtual void emit(Planner& planner, ValueId result) = 0;

@@ -159,11 +159,9 @@ class PlanMaker final : public Planner {
 
   // False if no kernel computes the expression.
   bool add_expression(const Expression& expression) {
-    // Expression kernels do not support floats of at most 8 bits, or integers of less than 8.
-    const auto is_small = [](DataType type) { return packed_bits(type) < (is_real(type) ? 16 : 8); };
-    if (is_small(info(expression.result).type)) return false;
+    if (!computable_by_expressions(info(expression.result).type)) return false;
     for (const ValueId v : expression.operands)
-      if (v != kNoValue && is_small(info(v).type)) return false;
+      if (v != kNoValue && !computable_by_expressions(info(v).type)) return false;
     for (const ValueId v : expression.operands)
       if (v != kNoValue) plan_copy(v);
     const auto kernels = expression_kernels();

@@ -14,8 +14,9 @@ namespace rewright::cpu {
 // A register holds one tile: reals (float or double, the same for the whole program) or integers.
 struct Instruction {
   enum class Kind {
-    kLoad,    // operand at an affine address
-    kGather,  // operand at the addresses in arguments[0]
+    kLoad,        // operand at an affine address
+    kGather,      // operand at the addresses in arguments[0]
+    kGatherAxis,  // operand at an affine address, plus `apart` times the position of the index arguments[0] as of kPosition
     // Of register `other` in the block `child`:
     kGatherRows,  // operand at the row's address, plus arguments[0], or an affine address if that is absent
     kSpread,      // the row's value, for all elements of the row
@@ -46,17 +47,19 @@ struct Instruction {
   explicit Instruction(Kind k) : kind(k) {}
   Kind kind;
   bool integer = false;            // the kind of the destination
-  bool tolerant = false;           // kPosition: any position will do if the index has none
+  bool tolerant = false;           // kPosition, kGatherAxis: any position will do if the index has none
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[3] = {-1, -1, -1};
   int operand = -1;
-  Affine affine;  // kLoad, kGatherRows: the element's position in the operand; kIndices: the value
+  Affine affine;  // kLoad, kGatherAxis, kGatherRows: the element's position in the operand; kIndices: the value
   double real = 0;
-  std::int64_t number = 0;
+  std::int64_t number = 0, apart = 0;
   const Function* function = nullptr;
   int child = -1, other = -1;
 
-  bool has_address() const { return kind == Kind::kLoad || kind == Kind::kGatherRows || kind == Kind::kIndices; }
+  bool has_address() const {
+    return kind == Kind::kLoad || kind == Kind::kGatherAxis || kind == Kind::kGatherRows || kind == Kind::kIndices;
+  }
 };
 
 struct Block {
@@ -83,7 +86,7 @@ struct BoxProgram {
 };
 
 std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
-                                           std::vector<DataType> operand_types, Isa isa, bool in_double);
+                                           std::vector<DataType> operand_types, const TileOptions& options, bool in_double);
 
 // Merges variables that are always traversed together.
 void coalesce(BoxProgram& box);

@@ -23,7 +23,7 @@ BoxProgram BoxCompiler::compile(const Element& element) {
 
 int BoxCompiler::add(int block, Instruction i) {
   using Key = std::tuple<int, int, bool, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
-                         std::int64_t, const Function*>;
+                         std::int64_t, std::int64_t, const Function*>;
   std::uint64_t bits = 0;
   static_assert(sizeof bits == sizeof i.real);
   std::copy_n(reinterpret_cast<const char*>(&i.real), sizeof bits, reinterpret_cast<char*>(&bits));
@@ -41,6 +41,7 @@ int BoxCompiler::add(int block, Instruction i) {
             i.affine.coefficients,
             bits,
             i.number,
+            i.apart,
             i.function};
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
     const int number = static_cast<int>(box_.blocks[block].instructions.size());

@@ -113,6 +113,13 @@ class BoxCompiler {
     bool empty() const { return axes.empty() && sum == Index(0); }
   };
 
+  // The one position that a sum is a multiple of, with the factor; null: it is another sum.
+  struct Multiple {
+    const Atom* position = nullptr;
+    std::int64_t factor = 1, size = 0;
+  };
+  Multiple multiple_of_position(const Index& sum) const;
+
   int emit_gather(const ElementNode& e, const TileOperand& operand, bool integer, int block);
 
   // Positions that a guard or table may put outside are clamped: what is read there is not used.
@@ -142,7 +149,7 @@ class BoxCompiler {
   std::vector<std::pair<const ElementNode*, int>> emitted_under_guard_;
   std::vector<Element> kept_;
   std::map<std::tuple<int, int, bool, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
-                      std::int64_t, const Function*>,
+                      std::int64_t, std::int64_t, const Function*>,
            int>
       known_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/cpu/tile/box_compiler.h"
+
 namespace rewright::cpu {
 
 namespace {
@@ -94,7 +96,8 @@ void assign_buffers(BoxPlan& plan, int b) {
 
 // Tiles are runs along the innermost variables; if a load runs along another variable, they are squares over both, so that
 // whole cache lines are used.
-Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget) {
+Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget,
+                   bool in_order) {
   Tiling t;
   for (const int v : variables) {
     if (plan.program.extents[v] == 1) continue;
@@ -115,6 +118,7 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
       }
   Count left = budget;
   if (across >= 0 && t.extents[rank - 1] >= 16) {
+    if (in_order) throw NotCompilable();
     t.tile[rank - 1] = std::min<Count>(t.extents[rank - 1], 32);
     left = budget / t.tile[rank - 1];
     t.tile[across] = std::min(t.extents[across], left);
@@ -157,7 +161,7 @@ bool reduces_along(const BoxPlan& plan, const Block& block) {
 
 }  // namespace
 
-BoxPlan plan_box(BoxProgram given) {
+BoxPlan plan_box(BoxProgram given, bool in_order) {
   BoxPlan plan;
   plan.program = std::move(given);
   LiveSet live(plan);
@@ -181,9 +185,9 @@ BoxPlan plan_box(BoxProgram given) {
     Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
     if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = kRowsElements;
     if (b == 0) {
-      plan.blocks[b].tiling = make_tiling(plan, axes, around, budget);
+      plan.blocks[b].tiling = make_tiling(plan, axes, around, budget, in_order);
     } else if (block.along) {
-      plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget);
+      plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget, false);
     } else {
       for (const int v : block.variables)
         if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);

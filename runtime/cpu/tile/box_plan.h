@@ -50,6 +50,7 @@ struct BoxPlan {
   std::vector<Count> block_elements;  // by block: elements of its tiles
 };
 
-BoxPlan plan_box(BoxProgram program);
+// `in_order`: each tile is a run of the output's elements. Throws NotCompilable if squares would be faster.
+BoxPlan plan_box(BoxProgram program, bool in_order);
 
 }  // namespace rewright::cpu

@@ -235,6 +235,15 @@ int BoxCompiler::emit_access(const ElementNode& e, const TileOperand& operand, b
   return emit_gather(e, operand, integer, block);
 }
 
+BoxCompiler::Multiple BoxCompiler::multiple_of_position(const Index& sum) const {
+  if (sum.is_constant() || sum.constant_term() != 0 || sum.polynomial()->monomials.size() != 1) return {};
+  const Monomial& monomial = sum.polynomial()->monomials[0];
+  if (monomial.factors.size() != 1 || monomial.factors[0]->kind != Atom::Kind::kPosition) return {};
+  const auto size = variables_.affine(monomial.factors[0]->arguments[1]);
+  if (!size || !size->is_constant()) return {};
+  return {monomial.factors[0].get(), monomial.coefficient, size->constant};
+}
+
 int BoxCompiler::emit_gather(const ElementNode& e, const TileOperand& operand, bool integer, int block) {
   const auto strides = strides_of(operand.sizes, operand.layout);
   // Terms by row, by element of a row, and by both.
@@ -264,8 +273,23 @@ int BoxCompiler::emit_gather(const ElementNode& e, const TileOperand& operand, b
   Instruction i{Instruction::Kind::kGather};
   i.integer = integer;
   i.operand = e.operand;
-  if (!of_rows.empty() && of_row.empty() && of_elements.empty()) {
+  const auto add_regular = [&] {
     for (const Index& term : regular) i.affine.add(in_box(*variables_.affine(term)), 1);
+  };
+  const bool only_rows = of_row.empty() && of_elements.empty(),
+             only_elements = of_rows.empty() && of_row.empty() && of_elements.axes.empty();
+  if (const Multiple m = multiple_of_position(of_elements.sum); only_elements && m.position != nullptr) {
+    add_regular();
+    i.kind = Instruction::Kind::kGatherAxis;
+    i.arguments[0] = emit_index(m.position->arguments[0], block);
+    i.number = m.size;
+    i.apart = m.factor;
+    i.tolerant = guards_ > 0;
+    is_tolerant_ = is_tolerant_ || i.tolerant;
+    return add(block, std::move(i));
+  }
+  if (!of_rows.empty() && only_rows) {
+    add_regular();
   } else {
     for (const Index& term : regular) part(changes(term)).sum += term;
     int offset = of_elements.empty() && !of_row.empty() ? -1 : emit_address(e, operand, of_elements, block);

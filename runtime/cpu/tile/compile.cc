@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::size_t kMaxBoxes = 48;
 
+// Do registers hold elements as a tensor of this type does?
+bool is_held(DataType type, bool in_double) {
+  return type == (in_double ? DataType::kDouble : DataType::kFloat) || type == DataType::kInt64;
+}
+
 bool wants_double(const TileOperand& output, const std::vector<TileOperand>& operands) {
   if (output.type == DataType::kDouble) return true;
   return std::any_of(operands.begin(), operands.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
@@ -27,6 +32,7 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
       variables.add(atom != nullptr ? atom->id : ~std::uint64_t{a}, {0, output.sizes[a]});
     }
     const bool in_double = options.precision_double || wants_double(output, operands);
+    if (options.in_order && !(output.layout.plain() && is_held(output.type, in_double))) return nullptr;
     std::vector<BoxProgram> boxes;
     if (element_count(output.sizes) > 0) {
       std::vector<Variables> pending{variables};
@@ -34,8 +40,8 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
         Variables box = std::move(pending.back());
         pending.pop_back();
         std::set<const ElementNode*> seen;
-        const auto cut =
-            pending.size() + boxes.size() < kMaxBoxes ? find_cut(element, box, position.size(), operands) : std::nullopt;
+        const bool may_cut = !options.in_order && pending.size() + boxes.size() < kMaxBoxes;
+        const auto cut = may_cut ? find_cut(element, box, position.size(), operands) : std::nullopt;
         if (cut) {
           const Range range = box.range(cut->axis);
           Variables other = box;
@@ -51,7 +57,7 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
     }
     std::vector<DataType> types;
     for (const TileOperand& o : operands) types.push_back(o.type);
-    return make_executor(std::move(boxes), output, std::move(types), options.isa, in_double);
+    return make_executor(std::move(boxes), output, std::move(types), options, in_double);
   } catch (const NotCompilable&) {
     return nullptr;
   }

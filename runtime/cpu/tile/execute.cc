@@ -17,12 +17,13 @@ std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
 }  // namespace
 
 template <class R>
-Executor<R>::Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, Isa isa)
+Executor<R>::Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types,
+                      const TileOptions& options)
     : output_(std::move(output)),
       operand_types_(std::move(operand_types)),
-      real_(real_loops<R>(isa)),
-      integer_(loops_for<LoopTables>(isa).i64) {
-  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box)));
+      real_(real_loops<R>(options.isa)),
+      integer_(loops_for<LoopTables>(options.isa).i64) {
+  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box), options.in_order));
 }
 
 template <class R>
@@ -36,6 +37,30 @@ void Executor<R>::run(const std::byte* const* operands, std::byte* output, const
       run_tiles(plan, operands, output, first_unit(tiling.count, piece, pieces), first_unit(tiling.count, piece + 1, pieces));
     });
   }
+}
+
+template <class R>
+void Executor<R>::run_in_order(const std::byte* const* operands, const Use& use) const {
+  for (const BoxPlan& plan : plans_) {  // one, or none without elements
+    Context& c = context();
+    set_up(c, plan, operands);
+    const int result = plan.program.blocks[0].result;
+    const Tiling& tiling = plan.blocks[0].tiling;
+    Tile& tile = c.tiles[0];
+    Count first = 0;
+    for (Count t = 0; t < tiling.count; ++t, first += tile.size) {
+      tiling.select(t, tile, c.current);
+      c.blocks[0].at[result] = c.blocks[0].home[result];
+      evaluate(c, 0, tile, -1);
+      use(first, tile.size, static_cast<const std::byte*>(c.blocks[0].at[result]));
+    }
+  }
+}
+
+template <class R>
+auto Executor<R>::context() -> Context& {
+  static thread_local Context context;
+  return context;
 }
 
 template <class R>
@@ -91,8 +116,7 @@ void Executor<R>::set_up_block(Context& c, std::size_t b, std::byte* memory) con
 template <class R>
 void Executor<R>::run_tiles(const BoxPlan& plan, const std::byte* const* operands, std::byte* output, Count first,
                             Count last) const {
-  static thread_local Context context;
-  Context& c = context;
+  Context& c = context();
   set_up(c, plan, operands);
   const Block& root = plan.program.blocks[0];
   const Instruction& result = root.instructions[root.result];
@@ -128,9 +152,10 @@ template class Executor<float>;
 template class Executor<double>;
 
 std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
-                                           std::vector<DataType> operand_types, Isa isa, bool in_double) {
-  if (in_double) return std::make_unique<Executor<double>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
-  return std::make_unique<Executor<float>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
+                                           std::vector<DataType> operand_types, const TileOptions& options, bool in_double) {
+  if (in_double)
+    return std::make_unique<Executor<double>>(std::move(boxes), std::move(output), std::move(operand_types), options);
+  return std::make_unique<Executor<float>>(std::move(boxes), std::move(output), std::move(operand_types), options);
 }
 
 }  // namespace rewright::cpu

@@ -90,6 +90,7 @@ void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) c
         break;
       case In::kLoad:
       case In::kGather:
+      case In::kGatherAxis:
       case In::kIndices:
       case In::kOuter:
         read(c, b, r, tile, r == must_copy);
@@ -121,6 +122,12 @@ void Executor<R>::read(Context& c, int b, int r, const Tile& tile, bool must_cop
         real_.gather(reals(c, b, r), c.operands[i.operand], operand_types_[i.operand], addresses, tile.size);
       return;
     }
+    case In::kGatherAxis:
+      if (i.integer)
+        gather_axis<std::int64_t>(c, b, i, integers(c, b, r), tile, integer_);
+      else
+        gather_axis<R>(c, b, i, reals(c, b, r), tile, real_);
+      return;
     case In::kGatherRows:
       if (i.integer)
         gather_rows<std::int64_t>(c, i, integers(c, b, r), tile, integer_);
@@ -181,6 +188,21 @@ void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_cop
                              tile.extents.back());
   for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
     loops.load(d + to, source + at * static_cast<Count>(width), type, stride, n);
+  });
+}
+
+template <class R>
+template <class T>
+void Executor<R>::gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile,
+                              const Arithmetic<T>& loops) const {
+  const DataType type = operand_types_[i.operand];
+  const auto width = static_cast<Count>(byte_size(type));
+  const std::byte* const source = c.operands[i.operand] + start(i.affine, c) * width;
+  const std::int64_t* const index = integers(c, b, i.arguments[0]);
+  for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
+    const bool inside = loops.gather_axis(d + to, source + at * width, type, index + to, i.number, i.apart, stride, n);
+    if (inside || i.tolerant) return;
+    for (Count k = 0; k < n; ++k) checked_index(index[to + k], i.number);
   });
 }
 

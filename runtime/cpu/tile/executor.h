@@ -15,8 +15,9 @@ namespace rewright::cpu {
 template <class R>
 class Executor final : public TileProgram {
  public:
-  Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, Isa isa);
+  Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, const TileOptions& options);
   void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const override;
+  void run_in_order(const std::byte* const* operands, const Use& use) const override;
 
  private:
   // The contents of a register with its own memory (BlockPlan::kept) from an earlier tile, to avoid filling it again.
@@ -57,6 +58,7 @@ class Executor final : public TileProgram {
   };
 
   // ---- Tiles (execute.cc)
+  static Context& context();  // of the calling thread
   void set_up(Context& c, const BoxPlan& plan, const std::byte* const* operands) const;
   void set_up_block(Context& c, std::size_t b, std::byte* memory) const;
   void run_tiles(const BoxPlan& plan, const std::byte* const* operands, std::byte* output, Count first, Count last) const;
@@ -69,6 +71,8 @@ class Executor final : public TileProgram {
   void read(Context& c, int b, int r, const Tile& tile, bool must_copy) const;
   template <class T>
   void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const;
+  template <class T>
+  void gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const;
   template <class T>
   void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const;
   template <class T>

@@ -32,6 +32,10 @@ struct Arithmetic {
   void (*load)(T* d, const void* source, DataType type, Count stride, Count n);
   void (*store)(void* d, DataType type, Count stride, const T* a, Count n);
   void (*gather)(T* d, const void* source, DataType type, const std::int64_t* offsets, Count n);
+  // d[i] = source[p * apart + i * step], converted from the tensor's type, where p is the position of indices[i] on an axis of
+  // this size (IntegerLoops::positions). Is every index one of that axis?
+  bool (*gather_axis)(T* d, const void* source, DataType type, const std::int64_t* indices, std::int64_t size, Count apart,
+                      Count step, Count n);
   // d[r * n + e] = source[starts[r] + e]
   void (*gather_rows)(T* d, const T* source, const std::int64_t* starts, Count rows, Count n);
   // y[to[r] + e] = y[to[r] + e] combined with x[from[r] + e], one row after the other

@@ -223,6 +223,31 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
   });
 }
 
+template <class T>
+bool gather_axis(T* d, const void* source, DataType type, const I* indices, I size, Count apart, Count step, Count n) {
+  bool inside = true;
+  with_type(type, [&](auto zero) {
+    using S = decltype(zero);
+    const S* const s = static_cast<const S*>(source);
+    const auto read = [&](auto address) {
+      std::uint64_t outside = 0;
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) {
+        const I at = indices[i] < 0 ? indices[i] + size : indices[i];
+        const bool here = static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(size);
+        outside |= here ? 0 : 1;
+        d[i] = converted<T>(s[address(here ? at : 0, i)]);
+      }
+      inside = outside == 0;
+    };
+    if (apart == 1 && step == 0)
+      read([](I at, Count) { return at; });
+    else
+      read([=](I at, Count i) { return at * apart + i * step; });
+  });
+  return inside;
+}
+
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
 constexpr Count kAhead = 8;  // rows
 template <class T>
@@ -316,6 +341,7 @@ constexpr void set_arithmetic(Arithmetic<T>& t) {
   t.load = load<T>;
   t.store = store<T>;
   t.gather = gather<T>;
+  t.gather_axis = gather_axis<T>;
   t.gather_rows = gather_rows<T>;
   t.scatter_rows = scatter_rows<T>;
   t.compare_equal = compare_equal<T>;

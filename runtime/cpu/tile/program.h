@@ -6,6 +6,7 @@
 // or along its own variables, for one output element at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct TileOperand {
 struct TileOptions {
   Isa isa = Isa::kBaseline;
   bool precision_double = false;  // compute reals in double even if all tensors are narrower
+  bool in_order = false;          // for TileProgram::run_in_order
 };
 
 class TileProgram {
@@ -33,10 +35,17 @@ class TileProgram {
   virtual ~TileProgram() = default;
   // One pointer for each operand of the expression; the output has the layout it was compiled for.
   virtual void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const = 0;
+
+  // Gets `count` elements of the output from number `first` on, in row-major order. They are valid until the call returns.
+  using Use = std::function<void(std::int64_t first, std::int64_t count, const std::byte* elements)>;
+  // Computes the output on one thread and passes it to `use` piece by piece, some hundred to some thousand elements at a time.
+  // For programs compiled with TileOptions::in_order.
+  virtual void run_in_order(const std::byte* const* operands, const Use& use) const = 0;
 };
 
 // Compiles the expression for an output of known type and sizes. `position`: the atoms of its axes. Null if something cannot be
-// compiled: an unknown size, or a layout that does not fit a read.
+// compiled: an unknown size, or a layout that does not fit a read. In order: also if the output is not row-major, if registers
+// do not hold its type, or if reads across memory make tiles squares.
 std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices& position, const TileOperand& output,
                                            std::vector<TileOperand> operands, const TileOptions& options);
 
