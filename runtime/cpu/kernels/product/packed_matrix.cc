@@ -62,7 +62,7 @@ void pack(const ProductLoops& loops, const float* source, const StridedMatrix& m
   constexpr std::int64_t kTile = 16, kColumns = 8;
   const std::int64_t width = shape.width;
   for (std::int64_t p = first; p < last; ++p) {
-    float* const panel = target + p * shape.panel_floats();
+    float* const panel = target + (p - first) * shape.panel_floats();
     const std::int64_t columns = std::min(width, shape.columns - p * width);
     const float* const from = source + p * width * matrix.column_stride;
     if (matrix.column_stride == 1) {
@@ -73,10 +73,10 @@ void pack(const ProductLoops& loops, const float* source, const StridedMatrix& m
       // Few enough columns at a time that their lines stay in the first-level cache even if they share a set.
       for (std::int64_t start = 0; start < shape.rows; start += kTile) {
         const std::int64_t end = std::min(start + kTile, shape.rows);
-        for (std::int64_t first = 0; first < columns; first += kColumns) {
-          const std::int64_t last = std::min(first + kColumns, columns);
+        for (std::int64_t left = 0; left < columns; left += kColumns) {
+          const std::int64_t right = std::min(left + kColumns, columns);
           for (std::int64_t k = start; k < end; ++k)
-            for (std::int64_t c = first; c < last; ++c)
+            for (std::int64_t c = left; c < right; ++c)
               panel[k * width + c] = from[k * matrix.row_stride + c * matrix.column_stride];
         }
       }

@@ -29,7 +29,7 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
 // The panels that are nearly fastest for any number of rows.
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns);
 
-// Packs panels first <= p < last, multiplied by `column_factors` (one for each column, or none).
+// Packs panels first <= p < last to `target`, multiplied by `column_factors` (one for each column, or none).
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
           std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last);
 

@@ -44,7 +44,7 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
         block.depth = std::min(kDepth, depth - k);
         block.a_rows = a_rows;
         block.a_columns = a_columns;
-        block.panel = packed + p * b.panel_floats() + k * width;
+        block.panel = packed + (p - part.packed_from) * b.panel_floats() + k * width;
         block.y_stride = stride;
         const auto* const ahead = reinterpret_cast<const char*>(block.panel + block.depth * width);
         const Count each = blocks == 1 || block.depth == 0 ? 0 : width * Count{sizeof(float)} / blocks + 1;
@@ -147,13 +147,16 @@ class BatchProductKernel final : public ProductKernel {
     for (const Count size : batch_.sizes) count_ *= size;
     const bool repeated = std::all_of(batch_.b_strides.begin(), batch_.b_strides.end(), [](Count s) { return s == 0; });
     packed_count_ = repeated ? 1 : count_;
+    by_panels_ = packed_count_ == count_ && task_.rows <= kChunkRows && task_.cut_by_columns(batch_.threads);
   }
 
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(packed_count_ * task_.b.floats()) * sizeof(float);
+    const Count floats = by_panels_ ? batch_.threads * panel_memory() : packed_count_ * task_.b.floats();
+    return static_cast<std::size_t>(floats) * sizeof(float);
   }
 
   void run(const Call& call) const override {
+    if (by_panels_) return run_by_panels(call);
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + batch_.a_offset;
     const auto* const b = reinterpret_cast<const float*>(call.inputs[1]) + batch_.b_offset;
     auto* const packed = reinterpret_cast<float*>(call.scratch);
@@ -161,7 +164,7 @@ class BatchProductKernel final : public ProductKernel {
     const Count panels = task_.b.panels(), units = packed_count_ * panels;
     call.workers.for_each(units, static_cast<double>(packed_count_ * task_.b.floats()) / kPacked, [&](Count u, int) {
       pack(*task_.loops, b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
-           packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
+           packed + u / panels * task_.b.floats() + u % panels * task_.b.panel_floats(), u % panels, u % panels + 1);
     });
     // Whole products if there are enough of them.
     const int threads = call.workers.threads();
@@ -183,8 +186,31 @@ class BatchProductKernel final : public ProductKernel {
   }
 
  private:
+  // Floats of a thread's panel, in lines of its own.
+  Count panel_memory() const { return (task_.b.panel_floats() + 15) / 16 * 16; }
+
+  // Packs each panel just before it is multiplied: it is read once, from the caches, and the other panels need no memory.
+  void run_by_panels(const Call& call) const {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + batch_.a_offset;
+    const auto* const b = reinterpret_cast<const float*>(call.inputs[1]) + batch_.b_offset;
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const Count panels = task_.b.panels(), units = count_ * panels;
+    const double nanoseconds = task_.nanoseconds() + static_cast<double>(task_.b.floats()) / kPacked;
+    call.workers.for_each(units, static_cast<double>(count_) * nanoseconds, [&](Count u, int thread) {
+      const Count i = u / panels, p = u % panels;
+      float* const packed = reinterpret_cast<float*>(call.scratch) + thread * panel_memory();
+      pack(*task_.loops, b + batch_offset(i, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors, packed,
+           p, p + 1);
+      const float* addends[kMostOperations];
+      find_addends(call, i, batch_.sizes, addends);
+      task_.run(a + batch_offset(i, batch_.sizes, batch_.a_strides), packed,
+                y + batch_offset(i, batch_.sizes, batch_.y_strides), addends, {0, task_.rows, p, p + 1, p});
+    });
+  }
+
   ProductBatch batch_;
   Count count_ = 1, packed_count_ = 1;
+  bool by_panels_ = false;
 };
 
 }  // namespace

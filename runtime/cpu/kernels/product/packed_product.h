@@ -35,6 +35,7 @@ struct ProductTask {
   // Rows and panels of the result, from the first up to the last (exclusive).
   struct Part {
     std::int64_t first_row, last_row, first_panel, last_panel;
+    std::int64_t packed_from = 0;  // the panel that `packed` begins with
   };
   // `addends`: the addresses of each operation's addend.
   void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
@@ -61,8 +62,10 @@ struct ProductBatch {
   std::int64_t a_offset = 0, b_offset = 0;
   StridedMatrix b;
   std::vector<float> column_factors;  // of b; empty: none
+  int threads = 1;
 };
-// Inputs 0 and 1 are the operands; b is first packed into scratch memory.
+// Inputs 0 and 1 are the operands; b is packed into scratch memory: all of it first, or, where a few rows are multiplied, each
+// panel just before.
 std::unique_ptr<Kernel> make_batch_product(ProductTask task, ProductBatch batch, ProductExtras extras);
 
 }  // namespace rewright::cpu

@@ -269,6 +269,7 @@ class ProductPlan final : public NodePlan {
     if (values_) return emit_attention(planner, result, std::move(inputs));
     ProductBatch batch{p_.batch, p_.a.batch, p_.b.batch, y_strides().batch, p_.a.offset, p_.b.offset, {}, column_factors()};
     batch.b = {p_.k, p_.n, p_.b.rows, p_.b.columns};
+    batch.threads = planner.options().threads;
     ProductExtras extras = this->extras(planner, inputs);
     ProductTask t = task(planner, p_.m);
     t.y_rows = y_strides().rows;

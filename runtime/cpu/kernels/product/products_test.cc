@@ -92,7 +92,7 @@ TEST_CASE("a packed matrix is the same, however it lies") {
     std::vector<float> factors(static_cast<std::size_t>(n), 2), one(static_cast<std::size_t>(shape.floats())), other = one;
     pack(loops, b.data<float>().data(), {k, n, n, 1}, shape, factors, one.data(), 0, shape.panels());
     for (std::int64_t p = 0; p < shape.panels(); ++p)
-      pack(loops, turned.data(), {k, n, 1, k}, shape, factors, other.data(), p, p + 1);
+      pack(loops, turned.data(), {k, n, 1, k}, shape, factors, other.data() + p * shape.panel_floats(), p, p + 1);
     CHECK(one == other);
   }
 }
