@@ -43,7 +43,7 @@ from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
 import rewright  # noqa: E402
-from rewright.torch_backend import account  # noqa: E402
+from rewright.torch_backend import account, session  # noqa: E402
 
 TORCHVISION = {
     "resnet18": 64,
@@ -257,6 +257,21 @@ class Memory(unittest.TestCase):
         for got, want in zip(run(x, y), program(x, y)):
             self.assertTrue(torch.allclose(got, want))
             self.assertEqual(got.stride(), want.stride())
+
+    def test_arguments_in_any_order_are_read_where_they_are(self):
+        run = compiled(lambda x, y, z: (x.relu(), y.t() @ y, z + 1))
+        x, y, z = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(6, 3).t(), torch.randn(4, 5)
+        run(x, y, z)
+        seen = []
+        inner = session.Session.run
+
+        def spy(self, tensors):
+            seen.extend(tensor.data_ptr() for tensor in tensors)
+            return inner(self, tensors)
+
+        with mock.patch.object(session.Session, "run", spy):
+            run(x, y, z)
+        self.assertEqual(sorted(seen), sorted(tensor.data_ptr() for tensor in (x, y, z)))
 
     def test_results_live_on(self):
         run = compiled(lambda x: x + 1)

@@ -15,14 +15,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 aten = torch.ops.aten
 
-_OF = "rewright_of"
+OF = "rewright_of"  # in the notes of a node: the name of the one that it was made for
 _PARTS = "rewright_parts"
 _KEYS = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)
 
 
 def origin(node):
     """The name of the node that a node of a lowered graph was made for."""
-    return node.meta.get(_OF, node.name)
+    return node.meta.get(OF, node.name)
 
 
 def lowered(module, exporter):
@@ -31,8 +31,8 @@ def lowered(module, exporter):
     made = lowering.module()
     exporter.promote(made)
     for node in reversed(made.graph.nodes):  # conversions belong to what reads them
-        if _OF not in node.meta:
-            node.meta[_OF] = next((origin(user) for user in node.users), node.name)
+        if OF not in node.meta:
+            node.meta[OF] = next((origin(user) for user in node.users), node.name)
     return made
 
 
@@ -85,7 +85,7 @@ class _Lowering:
             made.target = node.target if owner is self.source else f"{of.name}_{node.target}"
             self.attributes[made.target] = operator.attrgetter(node.target)(owner)
         made.meta.pop(_PARTS, None)
-        made.meta[_OF] = of.name
+        made.meta[OF] = of.name
         return made
 
 

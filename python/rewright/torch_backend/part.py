@@ -9,6 +9,7 @@ import torch
 from . import exporter as exporters
 from .constants import Constant
 from .lowering import lowered
+from .orders import inverse, order_of, permute
 
 log = logging.getLogger("rewright.torch_backend")
 
@@ -17,10 +18,11 @@ _MOST_CHANGES = 1  # of a parameter, before it becomes an input
 
 
 class _Bound:
-    """A session whose model has some of the arguments inside. constants: these, by position."""
+    """A session whose model has some of the arguments inside. constants: these, by position. orders: of all arguments."""
 
-    def __init__(self, session, constants):
+    def __init__(self, session, constants, orders):
         self.session = session
+        self.orders = orders
         self.constants = {at: Constant(tensor) for at, tensor in constants.items()}
 
     def fits(self, arguments):
@@ -35,14 +37,18 @@ class _Bound:
         return any(constant.reference() is None for constant in self.constants.values())
 
     def run(self, arguments):
-        return self.session.run([_plain(value) for at, value in enumerate(arguments) if at not in self.constants])
+        return self.session.run([_plain(*given) for at, given in enumerate(zip(arguments, self.orders)) if at not in self.constants])
 
 
-def _plain(value):
-    """A tensor that DLPack can carry: no gradient, no lazy conjugation or negation, row-major."""
+def _plain(value, order):
+    """A tensor that others can read: no gradient, no lazy negation, row-major. order: of the axes as torch had them while it traced."""
     if not isinstance(value, torch.Tensor):
         return torch.tensor(value)
-    return value.detach().resolve_neg().contiguous()
+    if value.requires_grad:
+        value = value.detach()
+    if order is not None:
+        value = value.permute(order)
+    return value.resolve_neg().contiguous()
 
 
 class Part(torch.nn.Module):
@@ -53,7 +59,11 @@ class Part(torch.nn.Module):
         self.module, self.options, self.shared, self.label = module, options, shared, label
         self.lowered = lowered(module, exporters.exporter())
         self.placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-        self.orders = [_order(node.meta["val"]) for node in module.graph.output_node().args[0]]
+        given = [node.meta["val"] for node in self.placeholders]
+        self.orders = [order_of(value) if isinstance(value, torch.Tensor) else None for value in given]
+        orders = [order_of(node.meta["val"]) for node in module.graph.output_node().args[0]]
+        permute(self.lowered, self.orders, orders)
+        self.back = [order and inverse(order) for order in orders]
         self.fixed = set(fixed) if options.freeze else set()
         self.changes = dict.fromkeys(self.fixed, 0)
         self.sessions = []
@@ -81,10 +91,7 @@ class Part(torch.nn.Module):
 
     def _ordered(self, results):
         """Torch's results as torch has them in memory, which what follows may rely on."""
-        return tuple(
-            result if order is None else torch.empty_permuted(result.shape, order, dtype=result.dtype).copy_(result)
-            for result, order in zip(results, self.orders)
-        )
+        return tuple(result if back is None else result.permute(back) for result, back in zip(results, self.back))
 
     def _first(self, arguments):
         self._forget_changed(arguments)
@@ -126,21 +133,21 @@ class Part(torch.nn.Module):
 
     def _bind(self, arguments):
         constants = {at: arguments[at] for at in sorted(self.fixed) if not arguments[at].is_inference()}
-        names = {self.placeholders[at].name: tensor for at, tensor in constants.items()}
+        names = {self.placeholders[at].name: tensor.permute(self.orders[at]) if self.orders[at] else tensor for at, tensor in constants.items()}
         try:
             model = exporters.exporter().model(self.lowered, names)
         except exporters.TooLarge:
             log.info("%s: parameters are inputs: they are too large for one file", self.label)
             self.fixed, constants = set(), {}
             model = exporters.exporter().model(self.lowered, {})
-        return _Bound(self.shared.session(model, self._shapes(arguments)), constants)
+        return _Bound(self.shared.session(model, self._shapes(arguments)), constants, self.orders)
 
     def _shapes(self, arguments):
         """The sizes of this call for the inputs with open sizes, by name."""
         shapes = {}
-        for node, argument in zip(self.placeholders, arguments):
+        for node, argument, order in zip(self.placeholders, arguments, self.orders):
             if isinstance(argument, torch.Tensor) and any(not isinstance(size, int) for size in node.meta["val"].shape):
-                shapes[node.name] = list(argument.shape)
+                shapes[node.name] = list(argument.permute(order).shape if order else argument.shape)
         return shapes
 
     def _without(self, error, arguments):
@@ -169,25 +176,6 @@ def is_usage(error):
 
 def _line(error):
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-
-
-def _order(value):
-    """The axes of a tensor in the order they have in memory, None for row-major or for what is not dense."""
-    sizes = [_hint(size) for size in value.shape]
-    strides = [_hint(stride) for stride in value.stride()]
-    axes = sorted((axis for axis in range(len(sizes)) if sizes[axis] != 1), key=lambda axis: -strides[axis])
-    if axes == sorted(axes):
-        return None
-    dense = 1
-    for axis in reversed(axes):
-        if strides[axis] != dense:
-            return None
-        dense *= sizes[axis]
-    return [axis for axis in range(len(sizes)) if sizes[axis] == 1] + axes
-
-
-def _hint(size):
-    return size if isinstance(size, int) else size.node.hint
 
 
 def difference(results, expected):
