@@ -46,7 +46,7 @@ const std::vector<OptimizationOption>& options_of_requests() {
           "how kernels of convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (by earlier "
           "measurements on this machine) or measured (by those and new ones)"),
       option<Request>("objective", choice(objective_choices()), MEMBER(optimize.objective),
-                      "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)"),
+                      "the quantity to minimize: latency, memory (its peak), energy-proxy (bytes moved)"),
       list<Request>("shape", "NAME=SIZES", MEMBER(shapes),
                     "sizes to optimize for, NAME=1x3x224x224; several with weights, NAME=1x3x224x224*3,1x3x640x640; a range, "
                     "NAME=1x8..512",

@@ -39,8 +39,8 @@ class Measuring {
   enum class Look { kExecuted, kFailed, kNoTime };
   Look look();
   const std::string& reason() const { return reason_; }  // of a failure
-  // For a caller that executed the given graph in a check: the next check, which does not execute it again, is estimated by
-  // what this one took.
+  // For a caller that executed the original graph in a check. The next check, which does not repeat that, is estimated from its
+  // time.
   void note(double seconds);
 
   // Estimates: a check of one graph, including writing it; the least for measuring one graph; measuring as many as worthwhile.
@@ -55,7 +55,7 @@ class Measuring {
     double speedup = 1;
   };
   struct Result : Times {             // the weighted mean over the sizes
-    std::optional<std::size_t> best;  // of the candidates; none: no one was faster, or there was no time
+    std::optional<std::size_t> best;  // of the candidates; nullopt: none was faster, or there was no time
     bool no_time = false;
     std::optional<std::size_t> slower_at;  // sizes at which the one that was faster in the mean was slower
     std::size_t measured = 0;              // the first ones, for which there was time, and that the device can execute
@@ -64,7 +64,7 @@ class Measuring {
   // Best first. In a process of its own all of them, in another one the best of these: it is to be faster in the mean, and not
   // slower than kLeastAtAnySizes at any. `reserve`: seconds that are to be left.
   Result choose(std::span<const AtSizes> candidates, double reserve);
-  // Times of one in turn with the given graph, for the report alone.
+  // Alternating times of one candidate and the original, for the report only.
   Result compare(const AtSizes& candidate, double reserve);
 
   // A sentence that recommends a budget for this model.
