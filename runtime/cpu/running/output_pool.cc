@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
+
 namespace rewright::cpu {
 
 struct OutputPool::Blocks {
@@ -28,6 +30,7 @@ struct OutputPool::Blocks {
 
   // Straight from the system: blocks that come and go in all sizes would leave holes in the heap.
   static Block map(std::size_t bytes) {
+    require_memory(bytes);
     void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
       throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(bytes) + " bytes");
