@@ -28,6 +28,11 @@ using namespace distribution;
 namespace optimizer {
 using namespace rules;
 }
+namespace plans {
+using namespace proof;
+using namespace optimizer;
+using namespace distribution;
+}  // namespace plans
 namespace report {
 using namespace optimizer;
 }

@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "expressions/attributes.h"
 #include "operators/operator.h"
-#include "plans/names.h"
 #include "rules/rule.h"
 
 namespace rewright::plans {

@@ -26,8 +26,7 @@ void collect(const Element& e, std::vector<Variable>& around, std::vector<Read>&
   for (const Index& p : e->position) of_loads(p);
   if (e->kind == Kind::kFromIndex) of_loads(e->index);
   for (const Condition& c : e->conditions) of_loads(c.left), of_loads(c.right);
-  if (e->kind == Kind::kRead)
-    reads.push_back({static_cast<std::size_t>(e->operand), e->position, around, e->zero_outside});
+  if (e->kind == Kind::kRead) reads.push_back({static_cast<std::size_t>(e->operand), e->position, around, e->zero_outside});
   const bool reduces = e->kind == Kind::kReduce;
   if (reduces) around.push_back({e->index, e->bound, e.get()});
   for (const Element& argument : e->arguments) collect(argument, around, reads);
@@ -37,9 +36,7 @@ void collect(const Element& e, std::vector<Variable>& around, std::vector<Read>&
 bool depends(const Index& index, const Index& on) {
   bool found = false;
   const std::function<void(const Index&)> visit = [&](const Index& i) {
-    for_each_atom(i, [&](const Atom& a) {
-      found |= Index::atom(std::make_shared<const Atom>(a)) == on;
-    });
+    for_each_atom(i, [&](const Atom& a) { found |= Index::atom(std::make_shared<const Atom>(a)) == on; });
   };
   visit(index);
   return found;

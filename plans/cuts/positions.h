@@ -28,12 +28,12 @@ struct Read {
 // All reads of an output's element.
 std::vector<Read> reads_of(const Output& output);
 
-// The reductions of an output's element that add up (or take the maximum of, ...) the whole of it but for operands that are added
-// outside: their variables can be divided.
+// The reductions of an output's element that add up (or take the maximum of, ...) the whole of it but for operands that are
+// added outside: their variables can be divided.
 std::vector<Variable> divisible_reductions(const Output& output);
 
-// How the operands are shared if the variable is divided into units of `unit` of its values; nothing if one cannot be. What no read
-// of this output mentions stays kWhole.
+// How the operands are shared if the variable is divided into units of `unit` of its values; nothing if one cannot be. What no
+// read of this output mentions stays kWhole.
 std::optional<std::vector<Share>> shares_of(const Output& output, const std::vector<Read>& reads, const Variable& variable,
                                             const Index& unit, OperandTypes types);
 

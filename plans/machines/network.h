@@ -16,13 +16,6 @@
 
 #include "base/namespaces.h"
 
-namespace rewright {
-namespace optimizer {}
-namespace plans {
-using namespace optimizer;
-using namespace distribution;
-}  // namespace plans
-}  // namespace rewright
 namespace rewright::plans {
 
 using LinkNumber = std::uint32_t;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "graph/graph.h"
-#include "plans/names.h"
 
 namespace rewright::plans {
 

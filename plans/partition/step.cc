@@ -62,8 +62,8 @@ class Step {
     const TaskName task = maker.compute_for(label, devices_, choice.seconds, after);
     computed_.push_back(task);
     // A reindexing that moves nothing is a view of its operand.
-    if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() && node.inputs[0] != kNoValue &&
-        operator_traits(*node.op, node.attributes, graph_.operand_types(node)).free)
+    if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() &&
+        node.inputs[0] != kNoValue && operator_traits(*node.op, node.attributes, graph_.operand_types(node)).free)
       views_[node.outputs[0]] = node.inputs[0];
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
@@ -111,7 +111,8 @@ class Step {
             for (const Wait& w : waits) l.until.push_back(w.task);
         }
       for (std::size_t k = 0; k < nodes[n]->inputs.size(); ++k)
-        if (nodes[n]->inputs[k] != kNoValue) life(nodes[n]->inputs[k], partition_.nodes[n].needs[k]).until.push_back(computed_[n]);
+        if (nodes[n]->inputs[k] != kNoValue)
+          life(nodes[n]->inputs[k], partition_.nodes[n].needs[k]).until.push_back(computed_[n]);
     }
     for (const ValueId v : outputs_) lives[{root(v), 0}].to_end = true;
     for (auto& [name, l] : lives) {
@@ -179,8 +180,8 @@ class Step {
   std::map<std::uint32_t, BlockMaker> blocks_;
   std::map<ValueId, std::vector<PlannedExchange>> exchanges_;
   std::vector<std::optional<TaskName>> made_;
-  std::vector<TaskName> computed_;        // by node
-  std::map<ValueId, ValueId> views_;      // of another value
+  std::vector<TaskName> computed_;    // by node
+  std::map<ValueId, ValueId> views_;  // of another value
   std::map<ValueId, std::vector<std::pair<Need, Waits>>> done_;
   std::vector<Holding> held_;
 };

@@ -8,9 +8,9 @@
 namespace rewright::plans {
 
 // Puts one block for each node into the simulation: the node on all devices, each for the time of its choice; exchanges of its
-// results stand behind it, so that they run beside what comes next, and exchanges of given values before their first reader. Buffers
-// are what each device holds of each value, from its making to its last reader. Device d is process d; there are as many as
-// the machine has.
+// results stand behind it, so that they run beside what comes next, and exchanges of given values before their first reader.
+// Buffers are what each device holds of each value, from its making to its last reader. Device d is process d; there are as
+// many as the machine has.
 void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options);
 
 }  // namespace rewright::plans

@@ -78,7 +78,9 @@ const std::vector<std::string>& strategies() {
 
 // Plans of one name say how data and parameters are held; everything else is found.
 std::function<bool(ValueId, const Holding&)> allowed_by(const std::string& strategy, const PlannedGraph& planned) {
-  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) { return std::find(list.begin(), list.end(), v) != list.end(); };
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
   return [&planned, strategy, is_in](ValueId v, const Holding& h) {
     const bool is_whole = h.kind == Holding::Kind::kWhole;
     const bool is_parameter = is_in(planned.parameters, v), is_data = is_in(planned.data, v);
@@ -169,7 +171,8 @@ int check(const PlanOptions& options) {
   std::ostringstream text;
   text << options.check << ": ";
   if (result.proved)
-    text << "proved: " << plan.processes << " processes compute what " << options.model << " computes (" << result.rules << " rules)\n";
+    text << "proved: " << plan.processes << " processes compute what " << options.model << " computes (" << result.rules
+         << " rules)\n";
   else
     text << "not proved: " << result.reason << "\n";
   say(options.common, text.str());
@@ -211,12 +214,14 @@ int make(const PlanOptions& options) {
     if (!best || candidate->seconds < best->seconds) best = std::move(candidate);
   }
   if (!best)
-    throw Error(ErrorCode::kMissing, "no plan fits into " + std::to_string(machine.memory() / 1e9) + " GB a device", options.model);
+    throw Error(ErrorCode::kMissing, "no plan fits into " + std::to_string(machine.memory() / 1e9) + " GB a device",
+                options.model);
   Plan plan = make_plan(planned.graph, best->partition, best->options);
   plan.purpose = options.purpose, plan.loss = options.loss, plan.update = options.update, plan.batch = options.batch;
   plan.strategy = best->strategy;
   const PlanCheck proof = check_plan(plan, planned.graph, planned.replaced);
-  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason, options.model);
+  if (!proof.proved)
+    throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason, options.model);
   write_file(options.output, write_plan(plan, planned.graph));
   if (!options.trace.empty()) {
     Simulation simulation(machine);
@@ -260,8 +265,12 @@ CLI::App* add_plan(CLI::App& program, Run& run) {
   command->add_option("MODEL", o.model, "the model")->required();
   command->add_option("--machine", o.machine, "the machine's file (docs/plans.md)")->type_name("FILE");
   command->add_option("-o,--output", o.output, "the plan that is written")->type_name("PLAN");
-  command->add_option("--batch", o.batch, "what the model's open sizes stand for")->type_name("N")->check(CLI::Range(1, 1 << 24));
-  command->add_option("--for", o.purpose, "training or inference")->check(CLI::IsMember({"training", "inference"}))->capture_default_str();
+  command->add_option("--batch", o.batch, "what the model's open sizes stand for")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--for", o.purpose, "training or inference")
+      ->check(CLI::IsMember({"training", "inference"}))
+      ->capture_default_str();
   command->add_option("--strategy", o.strategy, "auto, data, zero, tensor, hybrid or spatial")->capture_default_str();
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--loss", o.loss, "what training minimizes")->capture_default_str();
