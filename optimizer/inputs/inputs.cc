@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
 
@@ -16,6 +17,8 @@ namespace {
 
 // Covers tokens of any vocabulary; larger numbers would test nothing more.
 constexpr std::int64_t kLargestDrawn = std::int64_t{1} << 20;
+// The same for positions that an operator without a denotation also reads: they may be sizes or loop counts there.
+constexpr std::int64_t kLargestCount = 255;
 
 bool holds_integers(const Graph& graph, ValueId id) {
   const DataType type = graph.value(id).type.type;
@@ -34,17 +37,24 @@ class RangeFinder {
     for (const ValueId id : graph_.inputs()) {
       IntegerRange range = ranges_[id];
       if (range == kAnything) range = {};
-      range = {std::max<std::int64_t>(range.low, 0), std::min(range.high, counts_[id] ? 1 : kLargestDrawn)};
+      range = {std::max<std::int64_t>(range.low, 0), std::min(range.high, counts_[id] ? kLargestCount : kLargestDrawn)};
       if (range.high < range.low) range = {0, std::max<std::int64_t>(0, std::min<std::int64_t>(range.high, 1))};
       result.push_back(range);
     }
     return result;
   }
 
-  // After run(): is it an input of integers without a known range?
-  bool is_without_range(ValueId input) const {
-    return holds_integers(graph_, input) && (ranges_[input] == kAnything || counts_[input]);
+  // After run(): named sizes of axes that inputs are positions in.
+  std::set<std::string> indexed_sizes() const {
+    std::set<std::string> result;
+    for (const ValueId id : graph_.inputs())
+      if (const auto found = indexed_.find(id); found != indexed_.end())
+        result.insert(found->second.begin(), found->second.end());
+    return result;
   }
+
+  // After run(): is it an input of integers without a known range?
+  bool is_without_range(ValueId input) const { return holds_integers(graph_, input) && ranges_[input] == kAnything; }
 
  private:
   static constexpr IntegerRange kAnything{std::numeric_limits<std::int64_t>::min() / 4,
@@ -74,7 +84,9 @@ class RangeFinder {
         seen_.clear();
         visit(output.element);
         const ValueId id = node.outputs[o];
-        if (id != kNoValue && ranges_[id] != kAnything) constrain(output.element, ranges_[id]);
+        if (id == kNoValue || ranges_[id] == kAnything) continue;
+        const auto found = indexed_.find(id);
+        constrain(output.element, ranges_[id], found == indexed_.end() ? std::set<std::string>() : found->second);
       }
       return true;
     } catch (const Error&) {
@@ -91,7 +103,7 @@ class RangeFinder {
       const Atom* const atom = e.position[axis].as_atom();
       const std::optional<TensorType>& operand = operands_->at(static_cast<std::size_t>(e.operand));
       if (atom != nullptr && atom->kind == Atom::Kind::kLoad && operand)
-        if (const auto size = size_of(operand->shape[axis])) constrain(atom->element, {0, *size - 1});
+        constrain_position(atom->element, operand->shape[axis]);
       visit(e.position[axis]);
     }
     for (const Condition& condition : e.conditions) visit(condition.left), visit(condition.right);
@@ -104,8 +116,7 @@ class RangeFinder {
       if (atom.kind == Atom::Kind::kLoad) visit(atom.element);
       if (atom.kind != Atom::Kind::kPosition) return;
       const Atom* const inner = atom.arguments[0].as_atom();
-      const std::optional<std::int64_t> size = size_of(atom.arguments[1]);
-      if (inner != nullptr && inner->kind == Atom::Kind::kLoad && size) constrain(inner->element, {0, *size - 1});
+      if (inner != nullptr && inner->kind == Atom::Kind::kLoad) constrain_position(inner->element, atom.arguments[1]);
     });
   }
 
@@ -118,47 +129,93 @@ class RangeFinder {
 
   using Kind = ElementNode::Kind;
 
-  // Requires the element to be within the range.
-  void constrain(const Element& element, IntegerRange range) {
+  // Requires the element to be a position on an axis of this size.
+  void constrain_position(const Element& element, const Index& size) {
+    const std::optional<std::int64_t> known = size_of(size);
+    if (!known) return;
+    const Atom* const atom = size.as_atom();
+    constrain(
+        element, {0, *known - 1},
+        atom != nullptr && atom->kind == Atom::Kind::kSymbol ? std::set<std::string>{atom->name} : std::set<std::string>());
+  }
+
+  // Requires the element to be within the range, as a position on axes of these named sizes.
+  void constrain(const Element& element, IntegerRange range, const std::set<std::string>& axes) {
     const ElementNode& e = *element;
     switch (e.kind) {
       case Kind::kRead: {
         const ValueId id = node_->inputs[static_cast<std::size_t>(e.operand)];
         if (id == kNoValue || !holds_integers(graph_, id)) return;
-        ranges_[id] = {std::max(ranges_[id].low, range.low), std::min(ranges_[id].high, range.high)};
+        const IntegerRange both{std::max(ranges_[id].low, range.low), std::min(ranges_[id].high, range.high)};
+        if (both.high < both.low) return;  // one of two choices, as of a position from the end
+        ranges_[id] = both;
+        if (!axes.empty()) indexed_[id].insert(axes.begin(), axes.end());
         return;
       }
       case Kind::kConvert:
-        return constrain(e.arguments[0], range);
+        return constrain(e.arguments[0], range, axes);
       case Kind::kAdd:
       case Kind::kMultiply:
         for (const int side : {0, 1})
-          if (const auto constant = largest(e.arguments[static_cast<std::size_t>(1 - side)]))
-            constrain_other(e, e.arguments[static_cast<std::size_t>(side)], *constant, range);
+          if (const auto constant = constant_range(e.arguments[static_cast<std::size_t>(1 - side)]))
+            constrain_other(e, e.arguments[static_cast<std::size_t>(side)], *constant, range, axes);
         return;
       case Kind::kChoose:
       case Kind::kSelect:  // negative positions are mapped first; others stay as they are
-        return constrain(e.arguments.back(), range);
+        constrain(e.arguments.back(), range, axes);
+        return constrain(e.arguments[e.arguments.size() - 2], range, axes);
       default:
         return;
     }
   }
 
-  void constrain_other(const ElementNode& e, const Element& side, std::int64_t constant, IntegerRange range) {
-    if (e.kind == Kind::kAdd) {
-      constrain(side, {range.low - constant, range.high - constant});
-    } else if (constant > 0) {
-      constrain(side, {range.low > 0 ? (range.low - 1) / constant + 1 : range.low / constant, range.high / constant});
+  // Together with any of the constants.
+  void constrain_other(const ElementNode& e, const Element& side, IntegerRange constants, IntegerRange range,
+                       const std::set<std::string>& axes) {
+    if (e.kind == Kind::kAdd) return constrain(side, {range.low - constants.low, range.high - constants.high}, axes);
+    if (constants.high < 0) {
+      constants = {-constants.high, -constants.low};
+      range = {-range.high, -range.low};
+    }
+    if (constants.low <= 0) return;
+    const auto up = [](std::int64_t n, std::int64_t by) { return n > 0 ? (n - 1) / by + 1 : n / by; };
+    const auto down = [](std::int64_t n, std::int64_t by) { return n < 0 ? (n + 1) / by - 1 : n / by; };
+    constrain(side,
+              {up(range.low, range.low > 0 ? constants.low : constants.high),
+               down(range.high, range.high > 0 ? constants.high : constants.low)},
+              axes);
+  }
+
+  // The integers of constants that are read here, and of their sums and products.
+  std::optional<IntegerRange> constant_range(const Element& element) const {
+    const ElementNode& e = *element;
+    if (e.scalar == Scalar::kReal) return std::nullopt;
+    switch (e.kind) {
+      case Kind::kConvert:
+        return constant_range(e.arguments[0]);
+      case Kind::kConstant:
+        return IntegerRange{e.integer, e.integer};
+      case Kind::kAdd:
+      case Kind::kMultiply: {
+        const auto a = constant_range(e.arguments[0]), b = constant_range(e.arguments[1]);
+        if (!a || !b || !is_small(*a) || !is_small(*b)) return std::nullopt;
+        if (e.kind == Kind::kAdd) return IntegerRange{a->low + b->low, a->high + b->high};
+        const auto [low, high] = std::minmax({a->low * b->low, a->low * b->high, a->high * b->low, a->high * b->high});
+        return IntegerRange{low, high};
+      }
+      case Kind::kRead:
+        return range_of_constant(node_->inputs[static_cast<std::size_t>(e.operand)]);
+      default:
+        return std::nullopt;
     }
   }
 
-  // The largest element of a constant that is read here, or the constant itself.
-  std::optional<std::int64_t> largest(const Element& element) const {
-    const ElementNode& e = *element;
-    if (e.kind == Kind::kConvert) return largest(e.arguments[0]);
-    if (e.kind == Kind::kConstant && e.scalar != Scalar::kReal) return e.integer;
-    if (e.kind != Kind::kRead) return std::nullopt;
-    const ValueId id = node_->inputs[static_cast<std::size_t>(e.operand)];
+  static bool is_small(IntegerRange r) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 31;
+    return -kMost < r.low && r.high < kMost;
+  }
+
+  std::optional<IntegerRange> range_of_constant(ValueId id) const {
     if (id == kNoValue || !holds_integers(graph_, id)) return std::nullopt;
     const Value& value = graph_.value(id);
     std::vector<std::int64_t> elements;
@@ -167,12 +224,14 @@ class RangeFinder {
     else if (value.contents && all_constant(*value.contents))
       elements = values(*value.contents);
     if (elements.empty()) return std::nullopt;
-    return *std::max_element(elements.begin(), elements.end());
+    const auto [low, high] = std::minmax_element(elements.begin(), elements.end());
+    return IntegerRange{*low, *high};
   }
 
   const Graph& graph_;
   std::vector<IntegerRange> ranges_;
-  std::vector<bool> counts_;  // read by operators without a denotation
+  std::vector<bool> counts_;                          // read by operators without a denotation
+  std::map<ValueId, std::set<std::string>> indexed_;  // by position in what named sizes, by value
   const Node* node_ = nullptr;
   const std::vector<std::optional<TensorType>>* operands_ = nullptr;
   std::set<const ElementNode*> seen_;
@@ -222,6 +281,12 @@ std::vector<Attempt> attempts(const Graph& graph) {
 }
 
 std::vector<IntegerRange> integer_ranges(const Graph& graph) { return RangeFinder(graph).run(); }
+
+std::set<std::string> indexed_sizes(const Graph& graph) {
+  RangeFinder finder(graph);
+  finder.run();
+  return finder.indexed_sizes();
+}
 
 std::vector<std::string> inputs_without_range(const Graph& graph) {
   RangeFinder finder(graph);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,16 @@ struct IntegerRange {
 };
 
 // For each input, the valid range of its integers: positions on an axis that the model indexes with them, directly or after
-// moves, conversions, sums and products with constants; otherwise 0 and 1, which are truth values and small counts. Inputs read
-// by operators without a denotation (the count of a loop, a shape) also get 0 and 1. Unknown sizes count as 1. Undefined for
-// inputs of reals.
+// moves, choices, conversions, sums and products with constants; otherwise 0 and 1, which are truth values and small counts.
+// Positions that operators without a denotation also read (the count of a loop, a shape) are small. Unknown sizes count as 1.
+// Undefined for inputs of reals.
 std::vector<IntegerRange> integer_ranges(const Graph& graph);
 
-// The names of integer inputs for which the model gives no range: nothing is indexed with them, or operators without a
-// denotation read them. If a model accepts none of the drawn inputs, these are the likely cause.
+// The named sizes of axes on which integers of the graph's inputs are positions: with size 1 there would be a single position.
+std::set<std::string> indexed_sizes(const Graph& graph);
+
+// The names of integer inputs for which the model gives no range: nothing is indexed with them. If a model accepts none of the
+// drawn inputs, these are the likely cause.
 std::vector<std::string> inputs_without_range(const Graph& graph);
 
 // Distributions of inputs, from the usual one to those that restrictive models may still accept.

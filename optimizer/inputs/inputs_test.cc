@@ -33,10 +33,15 @@ TEST_CASE("positions are drawn within what they index") {
   const ValueId two = graph.add_constant(Tensor::scalar(DataType::kInt64, 2));
   const ValueId sum = add(graph, "Add", {add(graph, "Gather", {words, ids})[0], add(graph, "Gather", {kinds, kind})[0]})[0];
   const ValueId shifted = add(graph, "Gather", {places, add(graph, "Add", {place, two})[0]})[0];
+  const ValueId before = integers(graph, "before", {2, 5}), turned = integers(graph, "turned", {2, 5});
+  const ValueId less = add(graph, "Gather", {places, add(graph, "Sub", {before, two})[0]})[0];
+  const ValueId from_end = add(graph, "Gather", {places, add(graph, "Sub", {two, turned})[0]})[0];
   graph.add_output("y", add(graph, "Add", {sum, shifted})[0]);
   graph.add_output("m", add(graph, "Sub", {two, mask})[0]);
-  // Tables of 50, 1, and 12 rows; of the last one the first two rows are cut off.
-  CHECK(integer_ranges(graph) == std::vector<IntegerRange>{{0, 49}, {0, 0}, {0, 9}, {0, 1}});
+  graph.add_output("l", less);
+  graph.add_output("t", from_end);
+  // Tables of 50, 1, and 12 rows, of which the first two are left out, or that begin two later, or that are counted backwards.
+  CHECK(integer_ranges(graph) == std::vector<IntegerRange>{{0, 49}, {0, 0}, {0, 9}, {0, 1}, {2, 13}, {0, 2}});
   for (std::uint64_t seed = 0; seed < 20; ++seed)
     for (const Draw draw : kDraws) {
       const std::vector<Tensor> inputs = random_inputs(graph, {}, seed, draw);
@@ -57,6 +62,40 @@ TEST_CASE("positions stay in range through moves, conversions and open sizes") {
     })");
   CHECK(integer_ranges(graph)[0] == IntegerRange{0, 6});
   CHECK_NOTHROW(interpret(graph, random_inputs(graph, {{"N", 5}}, 3)));
+}
+
+TEST_CASE("sizes of axes that inputs are positions in are told") {
+  // Edges between nodes, and a table of open length behind a sum; the batch is none.
+  const Graph graph = read_text(
+      R"(agraph (int64[2, E] edges, float[N, 4] nodes, int64[B, 3] ids, float[W, 4] words) => (float[E, 4] y, float[B, 3, 4] z)
+    {
+      two = Constant <value_int = 2> ()
+      first = Constant <value_int = 0> ()
+      from = Gather(edges, first)
+      y = Gather(nodes, from)
+      less = Sub(ids, two)
+      z = Gather(words, less)
+    })");
+  CHECK(indexed_sizes(graph) == std::set<std::string>{"N", "W"});
+}
+
+TEST_CASE("each of several parts is drawn as what they become is indexed") {
+  // Edges with loops behind them, and positions of which a mask leaves out some; negative ones are counted from the end.
+  const Graph graph = read_text(
+      R"(agraph (int64[3] edges, int64[2] loops, bool[3] mask, float[7, 4] table) => (float[5, 4] y, float[3, 4] z)
+    {
+      all = Concat <axis = 0> (edges, loops)
+      y = Gather(table, all)
+      none = Constant <value_int = 0> ()
+      rows = Constant <value_int = 7> ()
+      below = Less(edges, none)
+      above = Add(edges, rows)
+      counted = Where(below, above, edges)
+      kept = Where(mask, counted, none)
+      z = Gather(table, kept)
+    })");
+  CHECK(integer_ranges(graph)[0] == IntegerRange{0, 6});
+  CHECK(integer_ranges(graph)[1] == IntegerRange{0, 6});
 }
 
 TEST_CASE("what is a size is drawn small") {

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "graph/execute.h"
+#include "optimizer/inputs/inputs.h"
 
 namespace rewright::optimizer {
 
@@ -26,13 +27,14 @@ struct OpenSizes {
 
 OpenSizes find_open(const Graph& graph, const NamedSizes& given) {
   OpenSizes open;
+  const std::set<std::string> indexed = indexed_sizes(graph);
   for (const ValueId id : graph.inputs()) {
     const Indices& shape = graph.value(id).type.shape;
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
       for_each_atom(shape[axis], [&](const Atom& atom) {
         if (atom.kind != Atom::Kind::kSymbol || given.contains(atom.name)) return;
         open.all.insert(atom.name);
-        if (axis == 0 && shape.size() > 1) open.of_first_axes.insert(atom.name);
+        if (axis == 0 && shape.size() > 1 && !indexed.contains(atom.name)) open.of_first_axes.insert(atom.name);
       });
   }
   return open;

@@ -28,8 +28,8 @@ std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given)
 
 // `given`, with a size for every other named size of the graph's inputs, such that every operator is well-typed. The operators'
 // demands (rows of a product's weights, sizes that are split or joined, windows that must fit) are solved; remaining first axes
-// get 1, and others 16 or another usual size. The first result is preferred; the others are for models that do not run at it.
-// Only `given` if nothing was found.
+// get 1 unless inputs are positions on them, and others 16 or another usual size. The first result is preferred; the others are
+// for models that do not run at it. Only `given` if nothing was found.
 std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& given);
 
 // The first of these at which the device executes the graph on random inputs (or does not finish); the first one if there is

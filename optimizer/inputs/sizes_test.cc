@@ -36,6 +36,14 @@ TEST_CASE("sizes that are left open are taken as the operators need them") {
   CHECK(first_choice(network(9), {{"W", 8}}) == NamedSizes{{"W", 8}});  // nothing fits
 }
 
+TEST_CASE("a first axis that is indexed is no batch") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", testing::floats({n, 4}));
+  const ValueId edges = graph.add_input("edges", {DataType::kInt64, {2, h}});
+  graph.add_output("y", testing::add(graph, "Gather", {x, edges})[0]);
+  CHECK(first_choice(graph, {}) == NamedSizes{{"N", 16}, {"H", 16}});
+}
+
 TEST_CASE("sizes that are joined, cut and reshaped are solved for") {
   Graph graph;
   const ValueId x = graph.add_input("x", testing::floats({n, h})), y = graph.add_input("y", testing::floats({n, w}));
