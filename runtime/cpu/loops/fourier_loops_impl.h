@@ -270,26 +270,47 @@ void output_of(Count size, const FourierLoops::Output& t, std::index_sequence<kA
 constexpr auto kEachSize = std::make_index_sequence<FourierLoops::kSizes.size()>();
 
 // ---- Products
+// The terms of a long sum are rounded as the sum so far, so that parts of it are added up by themselves, and then these.
+constexpr Count kSummed = 64;
+
 template <Count kRows>
 void product(const FourierLoops::Product& t) {
   Complex sum[kRows]{};
+  alignas(64) float parts[kRows * 2 * kLanes];  // the sum of those that are finished
+  float* finished = parts;
+  __asm__("" : "+r"(finished));  // in memory, as registers are for the sums
   const float* w = t.w;
   const Count stride = t.x_stride, imaginary = t.x_imaginary;
-  for (const float *x = t.x, *const end = x + t.length; x != end; ++x, w += 2 * kLanes) {
-    const V re = load(w), im = load(w + kLanes);
+  const float *x = t.x, *const last = x + t.length;
+  bool is_first = true;
+  while (true) {
+    for (const float* const end = x + std::min<Count>(kSummed, last - x); x != end; ++x, w += 2 * kLanes) {
+      const V re = load(w), im = load(w + kLanes);
+#pragma GCC unroll 16
+      for (Count r = 0; r < kRows; ++r) {
+        const V a = x[r * stride] - V{}, b = x[r * stride + imaginary] - V{};
+        sum[r].re += a * re;
+        sum[r].im += a * im;
+        sum[r].re -= b * im;
+        sum[r].im += b * re;
+      }
+    }
+    if (x == last) break;
 #pragma GCC unroll 16
     for (Count r = 0; r < kRows; ++r) {
-      const V a = x[r * stride] - V{}, b = x[r * stride + imaginary] - V{};
-      sum[r].re += a * re;
-      sum[r].im += a * im;
-      sum[r].re -= b * im;
-      sum[r].im += b * re;
+      float* const at = finished + r * 2 * kLanes;
+      store(at, is_first ? sum[r].re : load(at) + sum[r].re);
+      store(at + kLanes, is_first ? sum[r].im : load(at + kLanes) + sum[r].im);
+      sum[r] = Complex{};
     }
+    is_first = false;
   }
 #pragma GCC unroll 16
   for (Count r = 0; r < kRows; ++r) {
-    store(t.y + r * t.y_stride, sum[r].re);
-    store(t.y + r * t.y_stride + t.y_imaginary, sum[r].im);
+    const float* const before = finished + r * 2 * kLanes;
+    float *const re = t.y + r * t.y_stride, *const im = re + t.y_imaginary;
+    store(re, is_first ? sum[r].re : load(before) + sum[r].re);
+    store(im, is_first ? sum[r].im : load(before + kLanes) + sum[r].im);
   }
 }
 

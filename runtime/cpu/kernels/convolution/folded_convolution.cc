@@ -40,20 +40,22 @@ Tensor FoldedConvolution::scaled_weights(const Planner& planner) const {
   return result;
 }
 
-Tensor FoldedConvolution::shifted_bias(const Planner& planner) const {
-  Tensor result(DataType::kFloat, {shape.y[1]});
-  const auto to = result.mutable_data<float>();
-  for (std::size_t c = 0; c < to.size(); ++c) {
+std::vector<double> FoldedConvolution::exact_bias(const Planner& planner) const {
+  std::vector<double> result(static_cast<std::size_t>(shape.y[1]));
+  for (std::size_t c = 0; c < result.size(); ++c) {
     const double b = planner.has(node, 2) ? planner.constant(node.inputs[2]).data<float>()[c] : 0.0;
-    to[c] = static_cast<float>(epilogue.affine() ? b * epilogue.affine()->scale[c] + epilogue.affine()->shift[c] : b);
+    result[c] = epilogue.affine() ? b * epilogue.affine()->scale[c] + epilogue.affine()->shift[c] : b;
   }
   return result;
 }
 
+Tensor FoldedConvolution::shifted_bias(const Planner& planner) const {
+  return Tensor::from_reals(DataType::kFloat, {shape.y[1]}, exact_bias(planner));
+}
+
 std::vector<float> FoldedConvolution::bias(const Planner& planner) const {
-  const Tensor shifted = shifted_bias(planner);
-  const auto b = shifted.data<float>();
-  return {b.begin(), b.end()};
+  const std::vector<double> exact = exact_bias(planner);
+  return {exact.begin(), exact.end()};
 }
 
 Weights FoldedConvolution::weights(Planner& planner) const {

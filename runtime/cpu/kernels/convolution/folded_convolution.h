@@ -30,6 +30,7 @@ struct FoldedConvolution {
   // ---- Constants, with the scales and shifts by channel that the epilogue has absorbed
   bool has_shift() const;  // not all zeros
   Tensor scaled_weights(const Planner& planner) const;
+  std::vector<double> exact_bias(const Planner& planner) const;  // rounded once, by who adds it
   Tensor shifted_bias(const Planner& planner) const;
   std::vector<float> bias(const Planner& planner) const;
   // For our own kernels, which request the weights while they are made.

@@ -22,6 +22,16 @@ void add_step(Planner& planner, ValueId input, const Epilogue& epilogue, std::un
   planner.add_step(std::move(kernel), std::move(inputs), {target});
 }
 
+// Of convolutions that are added, rounded once.
+std::vector<float> bias_of_all(const Planner& planner, std::span<const FoldedConvolution* const> convolutions) {
+  std::vector<double> sum(static_cast<std::size_t>(convolutions.back()->shape.y[1]));
+  for (const FoldedConvolution* const c : convolutions) {
+    const std::vector<double> bias = c->exact_bias(planner);
+    for (std::size_t n = 0; n < bias.size(); ++n) sum[n] += bias[n];
+  }
+  return {sum.begin(), sum.end()};
+}
+
 std::unique_ptr<Kernel> make_kernel(const ImageShape& image, ConvolutionMethod method, const Weights& weights, Finish finish,
                                     const PlanOptions& options) {
   const Isa isa = options.isa;
@@ -61,12 +71,10 @@ void add_depthwise_convolutions(Planner& planner, std::span<const FoldedConvolut
   const FoldedConvolution& last = *convolutions.back();
   for (const FoldedConvolution* const c : convolutions) {
     DepthwiseConvolution part{*c->image(), c->weights(planner), {}, last.floor};
-    if (c == &last)
-      part.finish = c->finish(planner);
-    else
-      part.finish.bias = c->bias(planner);
+    if (c == &last) part.finish = c->finish(planner);
     parts.push_back(std::move(part));
   }
+  parts.back().finish.bias = bias_of_all(planner, convolutions);
   parts.front().finish.addend = parts.back().finish.addend;
   auto kernel = make_depthwise_convolution(parts, planner.options().isa);
   const int target = planner.add_value(result, kChannelsLast);
@@ -87,12 +95,8 @@ void add_parallel_convolutions(Planner& planner, std::span<const FoldedConvoluti
   std::vector<Weights> weights;
   const FoldedConvolution& last = *convolutions.back();
   Finish finish = last.finish(planner);
-  for (const FoldedConvolution* const c : convolutions) {
-    weights.push_back(c->weights(planner));
-    if (c == &last) continue;
-    const std::vector<float> bias = c->bias(planner);
-    for (std::size_t n = 0; n < bias.size(); ++n) finish.bias[n] += bias[n];
-  }
+  for (const FoldedConvolution* const c : convolutions) weights.push_back(c->weights(planner));
+  finish.bias = bias_of_all(planner, convolutions);
   const int target = add_target(planner, result, finish);
   auto kernel =
       make_parallel_convolution(*last.image(), weights, std::move(finish), planner.options().isa, planner.options().threads);
