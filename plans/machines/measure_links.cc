@@ -39,29 +39,41 @@ class RingTimes {
   }
 
  private:
-  // A round is as many messages one after the other as take a millisecond, and at least 4; there are at least 5 rounds.
+  // A round is as many messages one after the other as take a millisecond, and at least 4. At least 3 rounds, and what the time
+  // allows: on a busy machine a round takes long.
   double best_seconds(std::size_t bytes, double budget) {
-    const double one = round(bytes, 4);
-    const auto messages = static_cast<std::size_t>(std::clamp(1e-3 / one, 4.0, 1000.0));
-    const double rounds = std::clamp(budget / (one * static_cast<double>(messages)), 5.0, 1000.0);
-    double best = one;
-    for (int n = 0; n < static_cast<int>(rounds); ++n) best = std::min(best, round(bytes, messages));
+    const double end = clock_seconds() + budget;
+    double best = round(bytes, 4, end).seconds;
+    const auto messages = static_cast<std::size_t>(std::clamp(1e-3 / best, 4.0, 1000.0));
+    for (int n = 0; n < 1000; ++n) {
+      const Round r = round(bytes, messages, end);
+      best = std::min(best, r.seconds);
+      if (r.is_late && n >= 2) break;
+    }
     return best;
   }
 
-  // Seconds of a message, in the slowest process; the same number in all of them.
-  double round(std::size_t bytes, std::size_t messages) {
-    if (processes_.any(options_.cancel.stop_requested()))
-      throw Error(ErrorCode::kCancelled, "was interrupted", "measuring links");
+  struct Round {
+    double seconds;  // of a message, in the slowest process
+    bool is_late;
+  };
+  // The same result in all processes.
+  Round round(std::size_t bytes, std::size_t messages, double end) {
     processes_.barrier();
     const double start = clock_seconds();
     const Outgoing out{place_.next, std::span(sent_).first(bytes)};
     const Incoming in{place_.previous, std::span(received_).first(bytes)};
     for (std::size_t n = 0; place_.sends && n < messages; ++n) processes_.exchange({&out, 1}, {&in, 1});
-    std::vector<double> seconds(processes_.size());
-    if (place_.sends) seconds[processes_.rank()] = (clock_seconds() - start) / static_cast<double>(messages);
-    processes_.sum(std::span(seconds));
-    return std::max(*std::max_element(seconds.begin(), seconds.end()), 1e-9);
+    const double now = clock_seconds();
+    const std::size_t count = processes_.size();
+    std::vector<double> facts(count + 2);  // seconds by process, whether time is over, whether to stop
+    if (place_.sends) facts[processes_.rank()] = (now - start) / static_cast<double>(messages);
+    facts[count] = now > end ? 1 : 0;
+    facts[count + 1] = options_.cancel.stop_requested() ? 1 : 0;
+    processes_.sum(std::span(facts));
+    if (facts[count + 1] > 0) throw Error(ErrorCode::kCancelled, "was interrupted", "measuring links");
+    const double slowest = *std::max_element(facts.begin(), facts.begin() + static_cast<std::ptrdiff_t>(count));
+    return {std::max(slowest, 1e-9), facts[count] > 0};
   }
 
   Communicator& processes_;

@@ -18,10 +18,12 @@ bool have_one_in_common(const Devices& a, const Devices& b) {
 }
 
 Devices devices_of(const Schedule& schedule) {
-  std::set<std::uint32_t> devices;
+  Devices devices;
   for (const Phase& phase : schedule)
-    for (const Message& m : phase.messages) devices.insert({m.from, m.to});
-  return {devices.begin(), devices.end()};
+    for (const Message& m : phase.messages) devices.push_back(m.from), devices.push_back(m.to);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "plans/simulation/price.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
-#include <set>
+#include <string>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -12,59 +11,84 @@ namespace rewright::plans {
 
 namespace {
 
-// One round of a phase.
-class RoundPrice {
+// The rounds of a schedule one after the other. Tables by link and device are kept between them: a group may have thousands.
+class RoundPrices {
  public:
-  RoundPrice(const Machine& machine, const Phase& phase) {
+  explicit RoundPrices(const Machine& machine)
+      : machine_(machine), uses_(machine.links().size()), load_(machine.links().size()), sent_(machine.devices()) {}
+
+  void add(const Phase& phase) {
+    links_.clear(), ends_.clear();
     for (const Message& m : phase.messages) {
-      const std::size_t before = links_.size();
-      if (m.bytes > 0) machine.route(m.from, m.to, links_);  // empty ones are not sent
+      if (m.bytes > 0) machine_.route(m.from, m.to, links_);  // empty ones are not sent
       ends_.push_back(links_.size());
-      for (std::size_t n = before; n < links_.size(); ++n) uses_[links_[n]] += 1;
     }
-    double least = std::numeric_limits<double>::infinity();
+    for (const LinkNumber l : links_) uses_[l] += 1;
+    const auto rounds = static_cast<double>(phase.rounds);
+    double least = std::numeric_limits<double>::infinity(), latency = 0, sending = 0, bytes = 0;
     std::size_t begin = 0;
     for (std::size_t n = 0; n < phase.messages.size(); begin = ends_[n++]) {
-      double latency = 0, share = std::numeric_limits<double>::infinity();
-      for (std::size_t k = begin; k < ends_[n]; ++k) {
-        const Link& link = machine.links()[links_[k]];
-        latency += link.latency;
-        share = std::min(share, link.bytes_per_second / uses_[links_[k]]);
-      }
-      const double bytes = begin < ends_[n] ? phase.messages[n].bytes : 0, sending = bytes / share;
-      least = std::min(least, latency + sending);
-      if (latency + sending > latency_ + sending_) latency_ = latency, sending_ = sending, bytes_ = bytes;
-      for (std::size_t k = begin; k < ends_[n]; ++k) load_[links_[k]] += bytes;
+      const Message& m = phase.messages[n];
+      const std::span<const LinkNumber> route(links_.data() + begin, ends_[n] - begin);
+      const auto [its_latency, share] = along(route);
+      const double its_bytes = route.empty() ? 0 : m.bytes, its_sending = its_bytes / share;
+      least = std::min(least, its_latency + its_sending);
+      if (its_latency + its_sending > latency + sending) latency = its_latency, sending = its_sending, bytes = its_bytes;
+      for (const LinkNumber l : route) load_[l] += rounds * its_bytes;
+      if (m.from != m.to) sent_[m.from] += rounds * m.bytes;
     }
-    is_even_ = least == latency_ + sending_;
+    for (const LinkNumber l : links_) uses_[l] = 0;
+    price_.latency += rounds * latency;
+    price_.bytes += rounds * bytes;
+    sending_ += rounds * sending;
+    price_.is_exact = price_.is_exact && least == latency + sending && has_the_same_members(phase);
   }
 
-  // Of the slowest message.
-  double latency() const { return latency_; }
-  double sending() const { return sending_; }  // seconds
-  double bytes() const { return bytes_; }
-  bool is_even() const { return is_even_; }
-  const std::map<LinkNumber, double>& load() const { return load_; }  // bytes by link
+  ExchangePrice take() {
+    price_.seconds = price_.latency + sending_;
+    if (sending_ > 0) price_.bytes_per_second = price_.bytes / sending_;
+    for (std::uint32_t device = 0; device < sent_.size(); ++device)
+      if (sent_[device] > 0) price_.sent.emplace_back(device, sent_[device]);
+    // Links that rounds use in turn are used in part all the time, and by no more than what leaves the exchange its own rate.
+    for (LinkNumber l = 0; l < load_.size(); ++l)
+      if (load_[l] > 0)
+        price_.uses.push_back(
+            {l, std::min(load_[l] / price_.bytes, machine_.links()[l].bytes_per_second / price_.bytes_per_second)});
+    return std::move(price_);
+  }
 
  private:
-  std::vector<LinkNumber> links_;
-  std::vector<std::size_t> ends_;
-  std::map<LinkNumber, double> uses_, load_;
-  double latency_ = 0, sending_ = 0, bytes_ = 0;
-  bool is_even_ = true;
-};
+  // Latency, and the least share of a link.
+  std::pair<double, double> along(std::span<const LinkNumber> route) const {
+    double latency = 0, share = std::numeric_limits<double>::infinity();
+    for (const LinkNumber l : route) {
+      latency += machine_.links()[l].latency;
+      share = std::min(share, machine_.links()[l].bytes_per_second / uses_[l]);
+    }
+    return {latency, share};
+  }
 
-std::set<std::uint32_t> members(const Phase& phase) {
-  std::set<std::uint32_t> result;
-  for (const Message& m : phase.messages) result.insert({m.from, m.to});
-  return result;
-}
+  bool has_the_same_members(const Phase& phase) {
+    std::vector<bool> members(machine_.devices());
+    for (const Message& m : phase.messages) members[m.from] = members[m.to] = true;
+    if (members_.empty()) members_ = members;
+    return members == members_;
+  }
+
+  const Machine& machine_;
+  std::vector<double> uses_, load_, sent_;  // messages and bytes by link, bytes by device
+  std::vector<LinkNumber> links_;           // of all messages of a round
+  std::vector<std::size_t> ends_;           // of each message's in links_
+  std::vector<bool> members_;               // of the first phase
+  double sending_ = 0;
+  ExchangePrice price_;
+};
 
 }  // namespace
 
 Schedule device_schedule(const Collective& collective) {
   if (collective.groups.empty()) return {};
-  std::set<std::uint32_t> taken;
+  std::unordered_set<std::uint32_t> taken;
   const std::size_t size = collective.groups.front().size();
   const Schedule one = make_schedule(collective.kind, collective.how, size, collective.bytes);
   Schedule result;
@@ -81,29 +105,9 @@ Schedule device_schedule(const Collective& collective) {
 }
 
 ExchangePrice price(const Machine& machine, const Schedule& schedule) {
-  ExchangePrice result;
-  std::map<LinkNumber, double> load;
-  std::map<std::uint32_t, double> sent;
-  double sending = 0;
-  for (const Phase& phase : schedule) {
-    const RoundPrice round(machine, phase);
-    const auto rounds = static_cast<double>(phase.rounds);
-    result.latency += rounds * round.latency();
-    sending += rounds * round.sending();
-    result.bytes += rounds * round.bytes();
-    result.is_exact = result.is_exact && round.is_even() && members(phase) == members(schedule.front());
-    for (const Message& m : phase.messages)
-      if (m.from != m.to) sent[m.from] += rounds * m.bytes;
-    for (const auto& [link, bytes] : round.load()) load[link] += rounds * bytes;
-  }
-  result.seconds = result.latency + sending;
-  result.sent.assign(sent.begin(), sent.end());
-  if (sending > 0) result.bytes_per_second = result.bytes / sending;
-  // Links that rounds use in turn are used in part all the time, and by no more than what leaves the exchange its own rate.
-  for (const auto& [link, bytes] : load)
-    result.uses.push_back(
-        {link, std::min(bytes / result.bytes, machine.links()[link].bytes_per_second / result.bytes_per_second)});
-  return result;
+  RoundPrices prices(machine);
+  for (const Phase& phase : schedule) prices.add(phase);
+  return prices.take();
 }
 
 ExchangePrice price(const Machine& machine, const Collective& collective) {

@@ -131,7 +131,8 @@ int profile_links(ProfileOptions options, Communicator& processes) {
   if (links.cluster) file["links"]["cluster"]["measured"] = link_json(*links.cluster);
   write_file(options.output, file.dump(2) + "\n");
   std::ostringstream text;
-  text << options.output << ": " << processes.size() << " processes, " << links.per_node << " on a machine\n"
+  text << options.output << ": " << processes.size() << (processes.size() == 1 ? " process, " : " processes, ")
+       << links.per_node << " on a machine\n"
        << std::setprecision(3) << "  each                " << machine.rates->operations_per_second * 1e-9 << " GFLOP/s, "
        << machine.rates->bytes_per_second * 1e-9 << " GB/s\n";
   if (links.node) text << link_line("on a machine", *links.node);
