@@ -1,4 +1,5 @@
-// The memory of this process and what is left for it, in bytes, as the kernel counts it, and of the machine. 0 if it does not say.
+// The memory of this process and what is left for it, in bytes, as the kernel counts it, and of the machine. 0 if it does not
+// say.
 #pragma once
 
 #include <cstddef>
