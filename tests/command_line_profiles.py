@@ -1,5 +1,6 @@
 """Profiles of devices, and optimizing by them: python command_line_profiles.py REWRIGHT [unittest's options]"""
 
+import json
 import os
 import unittest.mock
 
@@ -64,6 +65,15 @@ class Profiles(ProgramTest):
         self.assertEqual(facts["sizes"]["N"] % 32, 0)
         self.assertTrue(facts["check"]["ok"])
         self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+
+    def test_this_machine_is_measured(self):
+        facts = self.report("profile", "--links", "-o", self.path("machine.json"), "--threads", "1")
+        with open(self.path("machine.json"), encoding="utf-8") as file:
+            machine = json.load(file)
+        self.assertEqual(machine, facts["machine"])
+        self.assertEqual((machine["devices"]["count"], machine["links"]), (1, {}))
+        for rate in ("operations_per_second", "bytes_per_second", "memory"):
+            self.assertGreater(machine["devices"][rate], 0)
 
     def test_a_device_is_measured(self):
         with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):

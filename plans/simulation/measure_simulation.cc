@@ -1,4 +1,4 @@
-// Times simulations of training steps, all of them and after a change, and prints the times as JSON, for bench/simulation:
+// Times simulations of training steps, all of them and after a change, and prints the times as JSON:
 //   rewright_measure_simulation ROUNDS
 #include <algorithm>
 #include <cstdlib>
