@@ -1,0 +1,91 @@
+"""Plans for many processes: python command_line_plans.py REWRIGHT [unittest's options]"""
+
+import json
+
+import numpy
+import onnx
+from onnx import helper
+
+from program import ProgramTest, main, tensor
+
+MACHINE = {
+    "devices": {"count": 4, "per_node": 4, "operations_per_second": 1e12, "bytes_per_second": 1e11, "memory": 16e9},
+    "links": {"node": {"latency": 1e-6, "bytes_per_second": 1e10, "shape": "switch"}},
+}
+
+
+class Plans(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        random = numpy.random.default_rng(0)
+        weights = [
+            tensor("w1", random.normal(0, 0.1, (64, 256)).astype("float32")),
+            tensor("w2", random.normal(0, 0.1, (256, 16)).astype("float32")),
+        ]
+        nodes = [
+            helper.make_node("MatMul", ["x", "w1"], ["h"]),
+            helper.make_node("Relu", ["h"], ["r"]),
+            helper.make_node("MatMul", ["r", "w2"], ["y"]),
+        ]
+        given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 64])
+        result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", 16])
+        model = helper.make_model(helper.make_graph(nodes, "dense", [given], [result], weights), opset_imports=[helper.make_opsetid("", 18)])
+        onnx.save(model, self.path("model.onnx"))
+        self.write("machine.json", MACHINE)
+
+    def plan(self, *options):
+        return self.report("plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("out.plan"), *options)
+
+    def test_plans_are_made_and_proved(self):
+        for purpose in ("training", "inference"):
+            facts = self.plan("--batch", "4096", "--for", purpose, "--trace", self.path("trace.json"))
+            self.assertEqual(facts["processes"], 4)
+            self.assertTrue(facts["proved"])
+            self.assertLessEqual(facts["lower_bound"], facts["seconds"])
+            self.assertIn("data", facts["strategies"])
+            self.assertLessEqual(facts["seconds"], facts["strategies"]["data"])
+            self.assertGreater(facts["peak_bytes"], 0)
+            self.assertTrue(json.loads((self.folder / "trace.json").read_text())["traceEvents"])
+            checked = self.report("plan", "--check", self.path("out.plan"), self.path("model.onnx"))
+            self.assertTrue(checked["proved"])
+
+    def test_data_parallel_training_sums_gradients(self):
+        facts = self.plan("--batch", "4096", "--strategy", "data")
+        plan = json.loads((self.folder / "out.plan").read_text())
+        sums = [e for e in plan["exchanges"] if e["exchange"] == "all-reduce"]
+        self.assertGreaterEqual(len(sums), 2)
+        self.assertGreater(facts["bytes_sent"], 0)
+
+    def test_a_plan_without_a_sum_is_not_proved(self):
+        self.plan("--batch", "4096", "--strategy", "data")
+        plan = json.loads((self.folder / "out.plan").read_text())
+        plan["exchanges"] = [e for e in plan["exchanges"] if e["exchange"] != "all-reduce"]
+        self.write("wrong.plan", plan)
+        checked = self.report("plan", "--check", self.path("wrong.plan"), self.path("model.onnx"), status=1)
+        self.assertFalse(checked["proved"])
+        self.assertIn("has no all-reduce for it", checked["reason"])
+
+    def test_bad_input(self):
+        model, machine, out = self.path("model.onnx"), self.path("machine.json"), self.path("out.plan")
+        self.plan("--batch", "64")
+        other = json.loads((self.folder / "out.plan").read_text())
+        other["graph"] = "0" * 16
+        self.write("other.plan", other)
+        (self.folder / "damaged.plan").write_text(json.dumps(other)[:100])
+        self.write("links.json", {**MACHINE, "links": {"node": {"shape": "edges", "edges": [[0, 9, 1e-6, 1e9]]}}})
+        self.fails(2, "--batch", "plan", model, "--machine", machine, "-o", out)
+        self.fails(2, "there is no strategy", "plan", model, "--machine", machine, "-o", out, "--batch", "64", "--strategy", "fast")
+        self.fails(2, "needs --machine", "plan", model)
+        self.fails(3, "links.json", "plan", model, "--machine", self.path("links.json"), "-o", out, "--batch", "64")
+        self.fails(3, "another model", "plan", "--check", self.path("other.plan"), model)
+        self.fails(3, "no plan", "plan", "--check", self.path("damaged.plan"), model)
+
+    def fails(self, status, text, *arguments):
+        self.assertIn(text, self.error(*arguments, status=status))
+
+    def write(self, name, value):
+        (self.folder / name).write_text(json.dumps(value))
+
+
+if __name__ == "__main__":
+    main()
