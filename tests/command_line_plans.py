@@ -77,6 +77,9 @@ class Plans(ProgramTest):
         self.fails(2, "there is no strategy", "plan", model, "--machine", machine, "-o", out, "--batch", "64", "--strategy", "fast")
         self.fails(2, "needs --machine", "plan", model)
         self.fails(3, "links.json", "plan", model, "--machine", self.path("links.json"), "-o", out, "--batch", "64")
+        small = {**MACHINE, "devices": {**MACHINE["devices"], "memory": 1e4}}
+        self.write("small.json", small)
+        self.fails(4, "no plan was found that fits", "plan", model, "--machine", self.path("small.json"), "-o", out, "--batch", "64")
         self.fails(3, "another model", "plan", "--check", self.path("other.plan"), model)
         self.fails(3, "no plan", "plan", "--check", self.path("damaged.plan"), model)
 

@@ -201,6 +201,7 @@ int make(const PlanOptions& options) {
   std::optional<Planned> best;
   nlohmann::json tried = nlohmann::json::object();
   bool timed_out = false;
+  double least_memory = std::numeric_limits<double>::infinity();
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     const double left = budget - elapsed();
     if (best && left < 0.1 * budget) {
@@ -209,13 +210,18 @@ int make(const PlanOptions& options) {
     }
     auto candidate = planner.plan(wanted[k], std::max(1.0, left / static_cast<double>(wanted.size() - k)));
     if (!candidate) continue;
+    least_memory = std::min(least_memory, candidate->peak_bytes);
+    if (candidate->peak_bytes > machine.memory()) continue;
     if (wanted[k] != "auto") tried[wanted[k]] = candidate->seconds;
     timed_out |= !candidate->partition.proved_best;
     if (!best || candidate->seconds < best->seconds) best = std::move(candidate);
   }
-  if (!best)
-    throw Error(ErrorCode::kMissing, "no plan fits into " + std::to_string(machine.memory() / 1e9) + " GB a device",
-                options.model);
+  if (!best) {
+    std::ostringstream what;
+    what << "no plan was found that fits into " << std::setprecision(3) << machine.memory() / 1e9 << " GB a device";
+    if (least_memory < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory / 1e9 << " GB";
+    throw Error(ErrorCode::kMissing, what.str(), options.model);
+  }
   Plan plan = make_plan(planned.graph, best->partition, best->options);
   plan.purpose = options.purpose, plan.loss = options.loss, plan.update = options.update, plan.batch = options.batch;
   plan.strategy = best->strategy;
