@@ -20,7 +20,8 @@ namespace rewright::cli {
 
 namespace {
 
-using namespace plans;
+using plans::ChoiceFinder, plans::Holding, plans::Machine, plans::NodeChoice, plans::OperandTypes, plans::Partition;
+using plans::PartitionOptions, plans::Plan, plans::PlanCheck, plans::PlannedExchange, plans::Simulation;
 
 struct PlanOptions {
   CommonOptions common;
@@ -165,7 +166,7 @@ std::string milliseconds(double seconds) {
 }
 
 int check(const PlanOptions& options) {
-  const Plan plan = read_plan(map_file(options.check).text(), options.check);
+  const Plan plan = plans::read_plan(map_file(options.check).text(), options.check);
   const PlannedGraph planned = planned_graph(options.model, plan.purpose, plan.batch, plan.loss, plan.update);
   const PlanCheck result = check_plan(plan, planned.graph, planned.replaced);
   std::ostringstream text;
@@ -191,7 +192,7 @@ int make(const PlanOptions& options) {
     throw Error(ErrorCode::kUsage, "there is no strategy \"" + options.strategy + "\"", "--strategy",
                 "it is one of auto, data, zero, tensor, hybrid, spatial");
   require_writable(options.output);
-  const Machine machine = read_machine(options.machine);
+  const Machine machine = plans::read_machine(options.machine);
   const auto begin = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const double budget = parse_seconds(options.budget);
@@ -237,7 +238,7 @@ int make(const PlanOptions& options) {
   }
   const double bound = planner.lower_bound();
   std::map<std::string, int> exchanges;
-  for (const PlannedExchange& e : plan.exchanges) ++exchanges[std::string(name(e.exchange))];
+  for (const PlannedExchange& e : plan.exchanges) ++exchanges[std::string(plans::name(e.exchange))];
   std::ostringstream text;
   text << options.output << ": " << plan.processes << " processes, strategy " << best->strategy << ", proved (" << proof.rules
        << " rules)\n"
