@@ -74,7 +74,7 @@ TEST_CASE("cuts: found and proved") {
   }
 }
 
-TEST_CASE("cuts: the interpreter computes the same in parts") {
+TEST_CASE("cuts: the interpreter computes the same in parts", "[long]") {
   std::size_t rules = 0;
   for (const OperatorExample& example : operator_examples()) {
     CutFinder finder;
@@ -111,7 +111,7 @@ TEST_CASE("cuts: wrong ones are not proved") {
   }
 }
 
-TEST_CASE("cuts: the page is up to date") {
+TEST_CASE("cuts: the page is up to date", "[long]") {
   std::ifstream file("docs/cuts.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   CHECK(page == cuts_page());  // build/release/bin/rewright_cuts_page > docs/cuts.md
