@@ -124,7 +124,7 @@ void add_sizes(const Value& input, const Sizes& sizes, NamedSizes& result) {
   }
 }
 
-// Of each set: those that were given with one of the inputs, which the other ones must not contradict.
+// The weight of each set of sizes. One input gives them; others must not contradict it.
 std::vector<double> weights_of(const GivenShapes& shapes) {
   const std::string* longest = nullptr;
   std::vector<double> weights{1};

@@ -37,7 +37,7 @@ struct ControlGroups {
   std::string line, folder, limit, usage, cached;
 };
 
-// Of a control group and those around it, whose limits hold as well. Files that are cached are given up first.
+// The bytes that a control group and its parents leave. Cached files count as free: the kernel drops them first.
 std::size_t available_in(const ControlGroups& groups) {
   std::ifstream file("/proc/self/cgroup");
   std::optional<std::string> path;

@@ -18,7 +18,7 @@ class OpenGraph {
   explicit OpenGraph(Graph graph);
 
   const Graph& graph() const { return graph_; }
-  // The same as graph::with_sizes(graph(), sizes).
+  // Returns graph::with_sizes(graph(), sizes), faster.
   Graph with_sizes(const Substitution& sizes) const;
 
  private:

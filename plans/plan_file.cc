@@ -84,8 +84,8 @@ json write(const Cut& cut) {
   for (const Share& s : cut.operands) result["operands"].push_back(write(s));
   for (const Share& s : cut.outputs) result["outputs"].push_back(write(s));
   for (const AttributeChange& c : cut.changes) {
-    json change{{"kind", kChanges[static_cast<int>(c.kind)]}, {"attribute", c.field}};
-    if (c.entry) change["entry"] = *c.entry;
+    json change{{"kind", kChanges[static_cast<int>(c.kind)]}, {"attribute", c.place.field}};
+    if (c.place.entry) change["entry"] = *c.place.entry;
     if (c.kind == AttributeChange::Kind::kScaled) change["rows"] = c.multiplier.value();
     result["attributes"].push_back(std::move(change));
   }
@@ -102,8 +102,8 @@ Cut read_cut(const json& value) {
     for (const json& c : at(value, "attributes")) {
       AttributeChange change;
       change.kind = static_cast<AttributeChange::Kind>(one_of(text_of(c, "kind"), kChanges));
-      change.field = static_cast<std::size_t>(whole_number(c, "attribute", 0, 1000));
-      if (c.contains("entry")) change.entry = static_cast<std::size_t>(whole_number(c, "entry", 0, 1000));
+      change.place.field = static_cast<std::size_t>(whole_number(c, "attribute", 0, 1000));
+      if (c.contains("entry")) change.place.entry = static_cast<std::size_t>(whole_number(c, "entry", 0, 1000));
       if (c.contains("rows")) change.multiplier = whole_number(c, "rows", 1, kMost);
       cut.changes.push_back(change);
     }

@@ -29,7 +29,7 @@ struct Collection {
 
 // For an enumeration that was run. All processes call it. Resumes from the state.
 Collection collect(Enumeration& enumeration, const CollectOptions& options, State& state, Communicator& communicator);
-// The same in one process, without a state on disk.
+// Collects in one process, without a state on disk.
 Collection collect(Enumeration& enumeration, const CollectOptions& options = {});
 
 }  // namespace rewright::generator

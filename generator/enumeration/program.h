@@ -17,7 +17,7 @@ using Residue = std::uint64_t;
 // Programs run in LawfulField, or in FieldArithmetic as the interpreter does.
 class Program {
  public:
-  // Where a value is: in one of the operands, or in a register. The highest three bits select which.
+  // The location of a value: an operand or a register. The highest three bits select which.
   using Place = std::uint32_t;
   static constexpr std::uint32_t kRegisters = 7, kOffsetBits = 29;
   static constexpr std::size_t kMaximumOperands = kRegisters;

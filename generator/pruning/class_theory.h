@@ -38,7 +38,7 @@ class ClassTheory {
   // Always false for equations between graphs below the last level.
   bool derives(const Candidate& candidate, const ClassDerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without = {}) const;
-  // The same for any equation. Also false if the enumeration has too few variables of a type, or lacks a value below the roots.
+  // Does any equation follow? Also false if the enumeration has too few variables of a type, or lacks a value below the roots.
   bool derives(const Equation& equation, const ClassDerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without = {}) const;
 

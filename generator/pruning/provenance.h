@@ -10,7 +10,7 @@
 
 namespace rewright::generator {
 
-// How a rule relates to a set of others.
+// The relation of a rule to a set of others.
 struct Standing {
   enum class Kind {
     kSame,     // one of them is the same rule

@@ -135,7 +135,7 @@ TEST_CASE("gradients of entries that differ") {
     s = Add (r, u)
   })",
                   {0.7});
-  // The same operand twice: both elements move together. Without the output that gives the positions.
+  // One operand twice: both elements move together. Without the output that gives the positions.
   check_gradients(R"(agraph (double[2, 3] x, double a) => (double s) {
     double = Concat <axis = 1> (x, x)
     y = Unique <axis = 1, sorted = 0> (double)

@@ -38,6 +38,13 @@ struct OperatorTraits {
   double bytes = 0;           // read and written
   double output_elements = 0, output_bytes = 0;
 };
+// Bytes of a value; sizes that are not known count as 1.
+inline double bytes_of(const TensorType& type) {
+  double bytes = static_cast<double>(byte_size(type.type));
+  for (const Index& size : type.shape) bytes *= static_cast<double>(size.constant().value_or(1));
+  return bytes;
+}
+
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
                                std::span<const std::optional<TensorType>> operands);
 

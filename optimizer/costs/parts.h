@@ -42,12 +42,6 @@ inline constexpr double kFusedShare = 0.5;
 // Smaller pointwise operators are as fast one by one, since their cost is the calls.
 inline constexpr double kGroupedBytes = 1 << 16;
 
-inline double bytes_of(const TensorType& type) {
-  double bytes = static_cast<double>(byte_size(type.type));
-  for (const Index& size : type.shape) bytes *= static_cast<double>(size.constant().value_or(1));
-  return bytes;
-}
-
 template <class Visit>
 void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
   const Graph& graph = *matched.graph;

@@ -57,28 +57,33 @@ std::string to_string(const Cut& cut) {
   return text;
 }
 
+void set_entry(Attributes& attributes, const AttributeEntry& place, const Index& value) {
+  if (place.entry)
+    std::get<Indices>(attributes.at(place.field)).at(*place.entry) = value;
+  else
+    attributes.at(place.field) = value;
+}
+
+AttributeValue with_numbers(AttributeValue value, const std::function<Index(const Index&)>& of) {
+  if (auto* index = std::get_if<Index>(&value)) *index = of(*index);
+  if (auto* list = std::get_if<Indices>(&value))
+    for (Index& index : *list) index = of(index);
+  return value;
+}
+
 Attributes part_attributes(const Attributes& attributes, const Cut& cut, const Index& units, bool is_first, bool is_last) {
   Attributes result = attributes;
-  if (const Atom* size = cut.units.as_atom(); size && size->kind == Atom::Kind::kSymbol) {
-    const auto of_part = [&](const Index& index) {
-      return substitute(index, [&](const Atom& a) -> std::optional<Index> {
-        return a.kind == Atom::Kind::kSymbol && a.name == size->name ? std::optional(units) : std::nullopt;
+  if (const Atom* size = cut.units.as_atom(); size && size->kind == Atom::Kind::kSymbol)
+    for (AttributeValue& value : result)
+      value = with_numbers(std::move(value), [&](const Index& index) {
+        return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+          return a.kind == Atom::Kind::kSymbol && a.name == size->name ? std::optional(units) : std::nullopt;
+        });
       });
-    };
-    for (AttributeValue& value : result) {
-      if (auto* index = std::get_if<Index>(&value)) *index = of_part(*index);
-      if (auto* list = std::get_if<Indices>(&value))
-        for (Index& index : *list) index = of_part(index);
-    }
-  }
   for (const AttributeChange& c : cut.changes) {
     if (c.kind == AttributeChange::Kind::kFrontPad && is_first) continue;
     if (c.kind == AttributeChange::Kind::kBackPad && is_last) continue;
-    const Index value = c.kind == AttributeChange::Kind::kScaled ? c.multiplier * units : Index(0);
-    if (c.entry)
-      std::get<Indices>(result.at(c.field)).at(*c.entry) = value;
-    else
-      result.at(c.field) = value;
+    set_entry(result, c.place, c.kind == AttributeChange::Kind::kScaled ? c.multiplier * units : Index(0));
   }
   return result;
 }
@@ -107,6 +112,8 @@ CutProof prove(const std::vector<Rule>& rules) {
     options.limits.contents_are_unknowns = true;
     const proof::Verdict verdict = proof::verify(rule, options);
     if (verdict.outcome != proof::Outcome::kProved) return {false, rule.name + ": " + verdict.explanation};
+    // The rule says what its parts have to be: a proof for fewer sizes is none for the parts of a plan.
+    if (!verdict.conditions.empty()) return {false, rule.name + ": it holds only where " + verdict.conditions.front()};
   }
   return {!rules.empty(), rules.empty() ? "there is nothing to prove" : ""};
 }

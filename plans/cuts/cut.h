@@ -1,5 +1,5 @@
-// Where an operator can be cut: its work divided among processes so that each computes a part of the results from parts of the
-// operands. Nothing about it is listed by operator. Cuts are read off the denotation (FlexFlow's samples, operators, attributes
+// Cuts of operators: the work divided among processes, so that each computes a part of the results from parts of the operands.
+// Nothing about it is listed by operator. Cuts are read off the denotation (FlexFlow's samples, operators, attributes
 // and parameters are found that way, and halos), written as rules over the operator itself, and proved like rules:
 //
 //   MatMul(x, w) => Concat(MatMul(Slice(x; 0, A), w), MatMul(Slice(x; A, B), w); axis=0)                          samples
@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,7 +28,7 @@
 
 namespace rewright::plans {
 
-// What a process holds of one tensor. A cut divides `units` of work; unit u of a tensor that is cut are the rows
+// The part of a tensor that a process holds. A cut divides `units` of work; unit u of a tensor that is cut are the rows
 // [u * unit, (u + 1) * unit) of one axis, for operands widened by a halo.
 struct Share {
   enum class Kind {
@@ -46,7 +47,17 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-// An entry of an attribute that depends on the part: attributes[field] itself, or its entry of this number.
+// A number in a node's attributes: attributes[field] itself, or its entry of this number.
+struct AttributeEntry {
+  std::size_t field = 0;
+  std::optional<std::size_t> entry;
+  friend bool operator==(const AttributeEntry&, const AttributeEntry&) = default;
+};
+void set_entry(Attributes& attributes, const AttributeEntry& place, const Index& value);
+// The attribute with each of its numbers replaced by `of` it.
+AttributeValue with_numbers(AttributeValue value, const std::function<Index(const Index&)>& of);
+
+// A number in the attributes that depends on the part.
 struct AttributeChange {
   enum class Kind {
     kScaled,    // multiplier times the number of units
@@ -54,8 +65,7 @@ struct AttributeChange {
     kBackPad,   // as given in the last part, 0 in the others
   };
   Kind kind = Kind::kScaled;
-  std::size_t field = 0;
-  std::optional<std::size_t> entry;
+  AttributeEntry place;
   Index multiplier = 1;  // kScaled
   friend bool operator==(const AttributeChange&, const AttributeChange&) = default;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "plans/cuts/cut.h"
+#include "verifier/guard.h"
 
 namespace rewright::plans {
 
@@ -26,15 +27,6 @@ class Symbols {
       return at->second;
     });
   }
-  AttributeValue operator()(const AttributeValue& value) {
-    if (const auto* index = std::get_if<Index>(&value)) return (*this)(*index);
-    if (const auto* list = std::get_if<Indices>(&value)) {
-      Indices result;
-      for (const Index& i : *list) result.push_back((*this)(i));
-      return result;
-    }
-    return value;
-  }
 
  private:
   std::map<std::string, Index, std::less<>> names_;
@@ -53,9 +45,10 @@ class RuleBuilder {
       if (s.kind == Share::Kind::kCut) shape[s.axis] = symbols_(s.unit) * both + rest(k);
       whole_[k]->shape = std::move(shape);
     }
-    for (const AttributeValue& value : attributes) attributes_.push_back(symbols_(value));
+    for (const AttributeValue& value : attributes)
+      attributes_.push_back(with_numbers(value, [&](const Index& index) { return symbols_(index); }));
     for (const AttributeChange& c : cut.changes)
-      if (c.kind == AttributeChange::Kind::kScaled) set(attributes_, c, symbols_(c.multiplier) * both);
+      if (c.kind == AttributeChange::Kind::kScaled) set_entry(attributes_, c.place, symbols_(c.multiplier) * both);
   }
 
   Rule run(const std::string& name) {
@@ -113,13 +106,6 @@ class RuleBuilder {
     return symbols_(types_[k]->shape[s.axis] - s.unit * cut_.units);
   }
 
-  static void set(Attributes& attributes, const AttributeChange& c, const Index& value) {
-    if (c.entry)
-      std::get<Indices>(attributes.at(c.field)).at(*c.entry) = value;
-    else
-      attributes.at(c.field) = value;
-  }
-
   static std::vector<Expression> literals(const Attributes& attributes) {
     std::vector<Expression> result;
     for (const AttributeValue& value : attributes) result.push_back(Expression::literal(value));
@@ -159,33 +145,21 @@ class RuleBuilder {
     }
     Attributes attributes = attributes_;
     for (const AttributeChange& c : cut_.changes) {
-      if (c.kind == AttributeChange::Kind::kScaled) set(attributes, c, symbols_(c.multiplier) * units);
-      if (c.kind == AttributeChange::Kind::kFrontPad && !is_first) set(attributes, c, 0);
-      if (c.kind == AttributeChange::Kind::kBackPad && is_first) set(attributes, c, 0);
+      if (c.kind == AttributeChange::Kind::kScaled) set_entry(attributes, c.place, symbols_(c.multiplier) * units);
+      if (c.kind == AttributeChange::Kind::kFrontPad && !is_first) set_entry(attributes, c.place, 0);
+      if (c.kind == AttributeChange::Kind::kBackPad && is_first) set_entry(attributes, c.place, 0);
     }
-    // Where the cut size is one of the model's own names, attributes say it.
+    // Attributes that mention the cut size by the model's own name: A + B becomes the part's units.
+    const Index& others = is_first ? kSecondUnits : kFirstUnits;
     if (const Atom* atom = cut_.units.as_atom(); atom && atom->kind == Atom::Kind::kSymbol)
-      for (AttributeValue& value : attributes) value = in_part(value, units);
+      for (AttributeValue& value : attributes)
+        value = with_numbers(std::move(value), [&](const Index& index) {
+          return proof::replaced(index, {{others, Index(0)}});
+        });
     side.nodes.push_back({&op_, literals(attributes), std::move(parts), outputs});
     return PatternValue::node(static_cast<std::uint32_t>(side.nodes.size() - 1));
   }
 
-  // A + B in an attribute becomes the part's units.
-  static AttributeValue in_part(const AttributeValue& value, const Index& units) {
-    const std::string& other = (units == kFirstUnits ? kSecondUnits : kFirstUnits).as_atom()->name;
-    const auto of = [&](const Index& index) {
-      return substitute(index, [&](const Atom& a) -> std::optional<Index> {
-        return a.kind == Atom::Kind::kSymbol && a.name == other ? std::optional<Index>(0) : std::nullopt;
-      });
-    };
-    if (const auto* index = std::get_if<Index>(&value)) return of(*index);
-    if (const auto* list = std::get_if<Indices>(&value)) {
-      Indices result;
-      for (const Index& i : *list) result.push_back(of(i));
-      return result;
-    }
-    return value;
-  }
   static PatternValue combined(Pattern& side, const Share& share, PatternValue first, PatternValue second) {
     switch (share.kind) {
       case Share::Kind::kCut:
@@ -230,10 +204,11 @@ void require_fit(const Operator& op, const Attributes& attributes, OperandTypes 
             "output " + std::to_string(o) + " has no axis " + std::to_string(s.axis));
   }
   for (const AttributeChange& c : cut.changes) {
-    require(c.field < attributes.size(), "it has no attribute " + std::to_string(c.field));
-    const auto* list = std::get_if<Indices>(&attributes[c.field]);
-    require(c.entry ? list && *c.entry < list->size() : std::holds_alternative<Index>(attributes[c.field]),
-            "attribute " + std::to_string(c.field) + " has no such entry");
+    const auto [field, entry] = c.place;
+    require(field < attributes.size(), "it has no attribute " + std::to_string(field));
+    const auto* list = std::get_if<Indices>(&attributes[field]);
+    require(entry ? list && *entry < list->size() : std::holds_alternative<Index>(attributes[field]),
+            "attribute " + std::to_string(field) + " has no such entry");
   }
 }
 
@@ -243,11 +218,13 @@ std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, Op
                             SizesInRule sizes) {
   require_fit(op, attributes, types, cut);
   std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut, sizes).run("cut")};
-  const bool has_front_pad = std::any_of(cut.changes.begin(), cut.changes.end(),
-                                         [](const AttributeChange& c) { return c.kind == AttributeChange::Kind::kFrontPad; });
-  if (!has_front_pad) return rules;
   // What stands behind a first cut: no pad in front, and the rows that the first unit reads in front of its own are rows of the
-  // operand's.
+  // operand's. Where that is the same operator on an operand like the first, the rule above is about it as well.
+  const bool is_other = std::any_of(cut.changes.begin(), cut.changes.end(),
+                                    [](const AttributeChange& c) { return c.kind == AttributeChange::Kind::kFrontPad; }) ||
+                        std::any_of(cut.operands.begin(), cut.operands.end(),
+                                    [](const Share& s) { return s.kind == Share::Kind::kCut && !(s.before == Index(0)); });
+  if (!is_other) return rules;
   Cut behind = cut;
   std::vector<std::optional<TensorType>> rest(types.begin(), types.end());
   for (std::size_t k = 0; k < rest.size(); ++k) {
@@ -257,13 +234,8 @@ std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, Op
     s.after += s.before, s.before = 0;
   }
   Attributes without_pad = attributes;
-  for (const AttributeChange& c : cut.changes) {
-    if (c.kind != AttributeChange::Kind::kFrontPad) continue;
-    if (c.entry)
-      std::get<Indices>(without_pad.at(c.field)).at(*c.entry) = 0;
-    else
-      without_pad.at(c.field) = Index(0);
-  }
+  for (const AttributeChange& c : cut.changes)
+    if (c.kind == AttributeChange::Kind::kFrontPad) set_entry(without_pad, c.place, 0);
   rules.push_back(RuleBuilder(op, without_pad, rest, behind, sizes).run("cut_behind"));
   return rules;
 }

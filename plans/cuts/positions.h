@@ -1,4 +1,5 @@
-// How the positions at which an operator reads its operands move when its work is divided: the analysis behind proposed cuts.
+// The analysis behind proposed cuts: the positions at which an operator reads its operands, and how they move when its work is
+// divided.
 #pragma once
 
 #include <optional>

@@ -12,15 +12,9 @@ namespace {
 
 constexpr std::size_t kMostVariants = 8;  // of one division of the work
 
-Inputs inputs_of(OperandTypes types) { return Inputs::of(types); }
-
-// Entries of attributes that are numbers: the attribute, and the entry of a list.
-struct EntryPlace {
-  std::size_t field;
-  std::optional<std::size_t> entry;
-};
-std::vector<std::pair<EntryPlace, Index>> entries_of(const Attributes& attributes) {
-  std::vector<std::pair<EntryPlace, Index>> result;
+// All numbers in the attributes.
+std::vector<std::pair<AttributeEntry, Index>> entries_of(const Attributes& attributes) {
+  std::vector<std::pair<AttributeEntry, Index>> result;
   for (std::size_t f = 0; f < attributes.size(); ++f) {
     if (const auto* index = std::get_if<Index>(&attributes[f])) result.push_back({{f, std::nullopt}, *index});
     if (const auto* list = std::get_if<Indices>(&attributes[f]))
@@ -29,18 +23,15 @@ std::vector<std::pair<EntryPlace, Index>> entries_of(const Attributes& attribute
   return result;
 }
 
-Attributes with_entry(Attributes attributes, const EntryPlace& place, const Index& value) {
-  if (place.entry)
-    std::get<Indices>(attributes[place.field])[*place.entry] = value;
-  else
-    attributes[place.field] = value;
+Attributes with_entry(Attributes attributes, const AttributeEntry& place, const Index& value) {
+  set_entry(attributes, place, value);
   return attributes;
 }
 
 class Proposals {
  public:
   Proposals(const Operator& op, const Attributes& attributes, OperandTypes types)
-      : op_(op), attributes_(attributes), types_(types), definition_(op.define(attributes, inputs_of(types))) {
+      : op_(op), attributes_(attributes), types_(types), definition_(op.define(attributes, Inputs::of(types))) {
     for (const Output& output : definition_.outputs()) reads_.push_back(reads_of(output));
   }
 
@@ -116,15 +107,15 @@ class Proposals {
       for (std::size_t k = 0; k < cut.operands.size(); ++k) {
         if (!is_cut(cut.operands[k]) || !cut.operands[k].unit.is_constant()) continue;
         try {
-          const Definition other = op_.define(with_entry(attributes_, place, value + cut.operands[k].unit), inputs_of(types_));
+          const Definition other = op_.define(with_entry(attributes_, place, value + cut.operands[k].unit), Inputs::of(types_));
           const Output &was = definition_.outputs()[0], &is = other.outputs()[0];
           if (!(is.type.shape[axis] == was.type.shape[axis] + 1)) continue;
           const auto before = reads_of(was), after = reads_of(is);
           if (before.size() != after.size()) continue;
           const auto shift = shift_of(before, after, was, is, k, cut.operands[k].axis);
           if (!shift) continue;
-          if (*shift == 0) result.push_back({AttributeChange::Kind::kBackPad, place.field, place.entry});
-          if (*shift < 0) result.push_back({AttributeChange::Kind::kFrontPad, place.field, place.entry});
+          if (*shift == 0) result.push_back({AttributeChange::Kind::kBackPad, place});
+          if (*shift < 0) result.push_back({AttributeChange::Kind::kFrontPad, place});
           break;
         } catch (const Error&) {
           continue;  // not a pad: the operator refuses
@@ -162,7 +153,7 @@ class Proposals {
             multipliers.push_back(s.unit);
       for (const Index& m : multipliers)
         if (value == m * cut.units) {
-          sizes.push_back({AttributeChange::Kind::kScaled, place.field, place.entry, m});
+          sizes.push_back({AttributeChange::Kind::kScaled, place, m});
           break;
         }
     }

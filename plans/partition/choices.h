@@ -18,7 +18,7 @@ struct NodeChoice {
   double seconds = 0;          // of the longest part on one device
 };
 
-// What each process needs and has if the node is cut so, without its cost; nothing if there are fewer units of work than
+// The needs and results of a node that is cut so, without its cost; nothing if there are fewer units of work than
 // processes, or halos longer than a part.
 std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
                                       std::int64_t processes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "optimizer/costs/cost_model.h"
 
 namespace rewright::plans {
 
@@ -20,12 +21,6 @@ std::string to_string(const Holding& h) {
       break;
   }
   return "cut along axis " + std::to_string(h.axis);
-}
-
-double bytes_of(const TensorType& type) {
-  double bytes = static_cast<double>(byte_size(type.type));
-  for (const Index& size : type.shape) bytes *= static_cast<double>(size.value());
-  return bytes;
 }
 
 double held_bytes(const TensorType& type, const Holding& holding, std::int64_t processes) {

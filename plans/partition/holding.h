@@ -1,4 +1,4 @@
-// How the processes hold a value, and what it takes to hold it in another way.
+// Distributions of a value over processes, and the exchanges between them.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,10 @@ Holding partial(Reduction reduction);
 // Rows of `axis` divided by units; the canonical form, so that equal rows are equal holdings.
 Holding cut_along(std::size_t axis, std::int64_t unit, std::int64_t units, std::int64_t processes, std::int64_t rows);
 
-// Bytes of a value, and those that one process has of it.
-double bytes_of(const TensorType& type);
+// Bytes of a value that one process has.
 double held_bytes(const TensorType& type, const Holding& holding, std::int64_t processes);
 
-// What an operand is to be held as, with rows of the neighbours where windows reach into their parts.
+// The distribution that a cut needs of an operand, with rows of the neighbours where windows reach into their parts.
 struct Need {
   Holding holding;
   std::int64_t before = 0, after = 0;
@@ -46,7 +45,7 @@ struct Need {
   friend bool operator==(const Need&, const Need&) = default;
 };
 
-// What the processes do so that a value held in one way is held as needed. In the terms of MPI.
+// Changes a value's distribution; names as in MPI.
 enum class Exchange {
   kNone,           // it is as it should be, or each process keeps a part of what it has
   kAllGather,      // parts to the whole

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "optimizer/costs/cost_model.h"
 #include "optimizer/integer_program/integer_program.h"
 #include "plans/partition/classes.h"
 
@@ -80,7 +81,7 @@ class Program {
 
  private:
   using Terms = std::vector<std::pair<int, double>>;
-  // What a value is computed in, or needed in: variables of which one is 1 where it is so.
+  // The distributions in which a value may be computed or needed, each with the variables that choose it.
   template <class Way>
   struct Ways {
     std::vector<Way> ways;

@@ -21,7 +21,7 @@ struct PartitionOptions {
   std::int64_t processes = 1;
   double latency = 0, seconds_per_byte = 0;                 // of a message between two processes
   double memory = std::numeric_limits<double>::infinity();  // bytes that a process may hold of given values
-  // Whether a given value may be held so; none: each may be whole or cut along any axis.
+  // May a given value be held so? None: each may be whole or cut along any axis.
   std::function<bool(ValueId value, const Holding& holding)> allowed = {};
   // An output that takes the place of a given value after the step (a parameter that is updated) is held as that is: pairs of
   // the output's number and the given value. Other outputs are wanted whole.
@@ -49,7 +49,7 @@ double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, cons
 // Sizes are known. Every node's choices come from `choices`.
 Partition partition(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options);
 
-// What a partition exchanges: for each value the ways in which it is needed beside the one that it is computed in.
+// An exchange of a partition: a value is needed in another distribution than it is computed in.
 struct PlannedExchange {
   ValueId value = kNoValue;
   Holding from;

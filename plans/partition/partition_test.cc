@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <chrono>
 
 #include "optimizer/costs/cost_model.h"
 #include "plans/partition/partition.h"

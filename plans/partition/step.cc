@@ -79,7 +79,7 @@ class Step {
     return v;
   }
 
-  // What is computed is held from its making to its last reader, and so is what exchanges make of it.
+  // Computed values are held until their last reader, and so are the results of exchanges.
   void add_buffers() {
     struct Life {
       double bytes = 0;

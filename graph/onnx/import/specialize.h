@@ -12,7 +12,7 @@ namespace rewright::graph {
 // where these have different names. If one of them is 1 in these inputs, the assumption does not hold, and the model is
 // imported again with their sizes. Throws Error(kBadInput) if inputs do not fit.
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs);
-// The same for many sets of inputs.
+// For graphs that are specialized many times.
 Graph specialized(const OpenGraph& graph, std::span<const Tensor> inputs);
 
 // Exports the graph and imports it with the sizes of these inputs.
