@@ -22,9 +22,9 @@ TEST_CASE("the database has rules of every kind", "[database]") {
   }
 }
 
-TEST_CASE("both sides of every shipped rule agree on 100 instances", "[database][sampling]") {
+TEST_CASE("both sides of every shipped rule agree on random instances", "[database][sampling]") {
   for (const Rule& rule : testing::share(shipped_rules().rules())) {
-    const RuleTest test = test_rule(rule, static_cast<int>(testing::instances(100)), 1);
+    const RuleTest test = test_rule(rule, static_cast<int>(testing::instances(30, 100)), 1);
     INFO(rule.name << ": " << (test.counterexample ? to_string(rule, *test.counterexample) : "") << " after " << test.instances
                    << " instances");
     CHECK(test.outcome == TestOutcome::kAgreed);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,11 @@ inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 
 // The number of random instances to try.
 constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 7) / 8 : all; }
+
+// REWRIGHT_THOROUGH=1 has tests try all they can. By default they try a part of what takes minutes and is tested elsewhere,
+// too.
+inline bool thorough() { return std::getenv("REWRIGHT_THOROUGH") != nullptr; }
+inline unsigned instances(unsigned few, unsigned all) { return thorough() ? all : instances(few); }
 
 // Every kStride-th of many elements of the same kind is tried.
 inline constexpr std::size_t kStride = kSanitized ? 7 : 1;

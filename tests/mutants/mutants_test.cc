@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "tests/mutants/examine.h"
 
@@ -36,7 +37,7 @@ TEST_CASE("a mutant of every kind is made", "[mutants]") {
 
 TEST_CASE("no mutant of a true rule is both proved and refuted by sampling", "[mutants][sampling]") {
   int ill_formed = 0;
-  const auto mutants = sample_mutants(shipped_rules().rules(), 100, 3, ill_formed);
+  const auto mutants = sample_mutants(shipped_rules().rules(), static_cast<int>(instances(40, 100)), 3, ill_formed);
   const std::vector<Examined> results = examine(mutants, 300, 1);
   int undecided = 0;
   std::string open;
