@@ -251,6 +251,22 @@ TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
   CHECK_THROWS_WITH(fold(graph, input, *evaluator), Catch::Contains("not computed from constants"));
 }
 
+TEST_CASE("constants inside of calls that are written as they stand are not folded") {
+  const std::string bytes = text_bytes(R"(agraph (float[2, 16] x) => (float[2, 3] y, float[3, 1] z)
+    <uint8[3, 1, 8] q = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24},
+     float[3, 1] s = {0.5, 1, 2}> {
+      y = com.microsoft.MatMulNBits <K: int = 16, N: int = 3, bits: int = 4, block_size: int = 16> (x, q, s)
+      m = ReduceMax <keepdims = 0> (x)
+      r = Add(s, s)
+      z = Mul(m, r)
+    })",
+                                       17, ", \"com.microsoft\" : 1");
+  const Graph graph = import_onnx_bytes(bytes, "test");
+  const std::vector<ValueId> folded = foldable(graph, {});
+  REQUIRE(folded.size() == 1);
+  CHECK(graph.value(folded[0]).name == "r");
+}
+
 TEST_CASE("what folding only moves stays as it is, bit by bit") {
   Graph graph;
   Tensor numbers(DataType::kFloat, {3, 2});

@@ -21,6 +21,7 @@ operators/readings
 operators/definitions
 operators/procedures
 operators/procedures/learned
+operators/contrib
 distribution
 graph
 graph/onnx

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/hash_mix.h"
+#include "graph/onnx/calls.h"
 #include "graph/onnx/parts.h"
 #include "graph/sizes.h"
 
@@ -302,6 +303,12 @@ Groups intact_groups(const Graph& graph) {
 }
 
 }  // namespace
+
+std::set<const Expansion*> intact_expansions(const Graph& graph) {
+  std::set<const Expansion*> intact;
+  for (const auto& [expansion, group] : intact_groups(graph)) intact.insert(expansion);
+  return intact;
+}
 
 std::vector<Written> order_of_writing(const Graph& graph) {
   std::vector<Written> plain;

@@ -1,9 +1,11 @@
 #include "optimizer/folding/fold.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/onnx/calls.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/folding/rounding.h"
 
@@ -101,6 +103,24 @@ void set_computed(const Graph& graph, const std::vector<std::int32_t>& producers
   for (std::size_t i = 0; i < wanted.size(); ++i) result.set_constant(wanted[i], std::move(tensors.at(i)));
 }
 
+// A call that is written as it stands computes the constants inside of it by itself, from what may be far smaller (weights of
+// few bits). They are not wanted.
+void leave_to_calls(const Graph& graph, const std::vector<std::int32_t>& producers, std::vector<bool>& wanted) {
+  const std::set<const Expansion*> intact = intact_expansions(graph);
+  if (intact.empty()) return;
+  std::vector<bool> read_outside(graph.value_count());
+  for (const auto& node : graph.nodes())
+    for (const ValueId id : node->inputs)
+      if (id != kNoValue && producers[id] >= 0 &&
+          graph.nodes()[static_cast<std::size_t>(producers[id])]->expansion != node->expansion)
+        read_outside[id] = true;
+  for (const GraphOutput& output : graph.outputs()) read_outside[output.value] = true;
+  for (const auto& node : graph.nodes())
+    if (intact.contains(node->expansion.get()))
+      for (const ValueId id : node->outputs)
+        if (id != kNoValue && !read_outside[id]) wanted[id] = false;
+}
+
 }  // namespace
 
 std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
@@ -117,6 +137,7 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
       if (id != kNoValue) wanted[id] = true;
   }
   for (const GraphOutput& output : graph.outputs()) wanted[output.value] = true;
+  leave_to_calls(graph, producers, wanted);
 
   std::vector<ValueId> result;
   for (ValueId id = 0; id < graph.value_count(); ++id) {

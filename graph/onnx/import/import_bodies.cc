@@ -133,28 +133,34 @@ bool Importer::import_body(const Source& call, const FunctionBody& body, std::st
 }
 
 bool Importer::import_procedure(const Source& source_node, const Procedure& procedure, int opset, std::string& reason) {
-  const onnx::NodeProto& proto = source_node.proto;
   if (const auto loop = unrolled(source_node, opset, reason)) return expand(source_node, loop->function, loop->call, reason);
-  if (!procedure.graph) return false;
+  return procedure.graph && import_as_graph(source_node, procedure.graph, opset, reason);
+}
+
+bool Importer::import_as_graph(const Source& source_node, const GraphOfNode& graph, int opset, std::string& reason) {
+  const onnx::NodeProto& proto = source_node.proto;
   const auto inputs = typed_inputs(proto, reason);
   if (!inputs) return false;
   const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
+  NodeSource source(graph_, known_, proto, opset, *inputs, [&](const std::string& symbol) { return is_of_input(symbol); });
   std::optional<std::vector<OnnxValue>> values;
   try {
-    NodeSource source(graph_, known_, proto, opset, *inputs, [&](const std::string& symbol) { return is_of_input(symbol); });
-    values = procedure.graph(source, reason);
+    values = graph(source, reason);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     reason = error.text();
   }
+  if (values && (!defines_all(proto, *values, reason) || !may_assume(source.assumed(), reason))) values.reset();
   if (!values) {
     graph_.drop_nodes_from(nodes_before);
     return false;
   }
   if (source_node.is_of_model() && !options_.for_execution) {
     std::vector<ValueId> results;
-    for (int i = 0; i < proto.output_size(); ++i)
-      results.push_back(proto.output(i).empty() ? kNoValue : NodeSource::to_id(values->at(static_cast<std::size_t>(i))));
+    for (int i = 0; i < proto.output_size(); ++i) {
+      const bool is_made = !proto.output(i).empty() && static_cast<std::size_t>(i) < values->size();
+      results.push_back(is_made ? NodeSource::to_id((*values)[static_cast<std::size_t>(i)]) : kNoValue);
+    }
     make_expansion(graph_, nodes_before, source_node.bytes, proto.name(), *inputs, results);
     values->clear();
     for (const ValueId id : results) values->push_back(NodeSource::to_onnx(id));

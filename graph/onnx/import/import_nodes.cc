@@ -1,6 +1,7 @@
 // Import of nodes by the definitions of their operators.
 #include "graph/onnx/import/importer.h"
 #include "graph/sizes.h"
+#include "operators/contrib/contrib.h"
 #include "operators/procedure.h"
 
 namespace rewright::graph {
@@ -33,7 +34,18 @@ bool Importer::import_known(const Source& source, std::string& reason) {
   const std::string domain = canonical_domain(proto.domain());
   if (const onnx::FunctionProto* function = find_local_function(*model_, proto))
     return expand(source, *function, proto, reason);
+  if (const operators::ContribGraph* contrib = operators::find_contrib(domain, proto.op_type())) {
+    const auto graph = [contrib](OnnxSource& node, std::string& why) {
+      operators::ContribNode given(node);
+      return (*contrib)(given, why);
+    };
+    return import_as_graph(source, graph, 1, reason);
+  }
   const auto opset = opsets_of(source).find(domain);
+  if (opset == opsets_of(source).end() && domain == operators::kContribDomain) {
+    reason = "no definition of operator " + domain + "." + proto.op_type();
+    return false;  // ONNX Runtime's own tools write such nodes without importing their domain
+  }
   if (opset == opsets_of(source).end())
     throw Error(ErrorCode::kBadInput, "the model imports no opset of domain " + in_quotes(domain));
   const bool exists = verify_node(proto, domain, opset->second);

@@ -125,8 +125,11 @@ class Importer {
   bool expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call, std::string& reason,
               Expand how = Expand::kAsCall);
   bool import_body(const Source& call, const FunctionBody& body, std::string& reason, bool keep_unknown);
-  // Replaces a procedure by its graph, as an expansion of the node.
+  // Replaces a procedure by its graph, or a loop by its iterations.
   bool import_procedure(const Source& source_node, const Procedure& procedure, int opset, std::string& reason);
+  // Replaces a node by the graph that `graph` builds, as an expansion of the node.
+  using GraphOfNode = std::function<std::optional<std::vector<OnnxValue>>(OnnxSource& source, std::string& reason)>;
+  bool import_as_graph(const Source& source_node, const GraphOfNode& graph, int opset, std::string& reason);
   // A loop as the sequence of all its iterations, if their number is known.
   std::optional<FunctionCall> unrolled(const Source& source, int opset, std::string& reason) const;
 

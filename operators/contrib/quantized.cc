@@ -1,0 +1,166 @@
+// Operators on integers of 8 bits with a scale and a zero point, each as the operator on real numbers between a
+// DequantizeLinear and a QuantizeLinear; products of such integers with real results.
+#include <functional>
+#include <utility>
+
+#include "operators/contrib/contrib.h"
+#include "operators/contrib/node_view.h"
+
+namespace rewright::operators {
+
+namespace {
+
+using Results = ContribNode::Results;
+
+// Input i, with its scale and zero point behind it, as real numbers.
+ValueId real_input(ContribNode& n, std::size_t i) {
+  std::vector<ValueId> inputs{n.input(i), n.input(i + 1)};
+  if (n.has(i + 2)) inputs.push_back(n.input(i + 2));
+  return n.b.add("DequantizeLinear", inputs);
+}
+
+// Real numbers as integers of this type, with the scale in input i and the zero point behind it.
+ValueId integers_of(ContribNode& n, ValueId v, std::size_t i, DataType type) {
+  std::vector<ValueId> inputs{v, n.input(i)};
+  if (n.has(i + 1)) inputs.push_back(n.input(i + 1));
+  return n.b.add("QuantizeLinear", inputs, {{"output_dtype", type}});
+}
+
+// x, its scale and zero point, those of y: y is a function of x.
+using RealFunction = std::function<std::optional<ValueId>(ContribNode& n, ValueId x, std::string& reason)>;
+ContribGraph unary(RealFunction f) {
+  return [f = std::move(f)](ContribNode& n, std::string& reason) -> Results {
+    const auto y = f(n, real_input(n, 0), reason);
+    if (!y) return std::nullopt;
+    return n.results({integers_of(n, *y, 3, n.type(0))});
+  };
+}
+
+// a and b, each with scale and zero point, and those of the result.
+ContribGraph binary(const char* op) {
+  return [op](ContribNode& n, std::string&) -> Results {
+    const ValueId y = n.b.add(op, {real_input(n, 0), real_input(n, 3)});
+    return n.results({integers_of(n, y, 6, n.type(0))});
+  };
+}
+
+std::optional<ValueId> softmax(ContribNode& n, ValueId x, std::string&) {
+  const bool is_flat = n.source.integer("opset", 13) < 13;
+  return n.b.add("Softmax", {x}, {{"axis", Index(n.source.integer("axis", -1))}, {"flatten", is_flat}});
+}
+
+std::optional<ValueId> leaky_relu(ContribNode& n, ValueId x, std::string&) {
+  return n.b.add("LeakyRelu", {x}, {{"alpha", Real(n.source.real("alpha", 0.01f))}});
+}
+
+std::optional<ValueId> mean(ContribNode& n, ValueId x, std::string&) {
+  Indices axes;
+  for (const std::int64_t axis : n.source.integers("axes")) axes.emplace_back(axis);
+  return n.b.add("ReduceMean", {x}, {{"axes", axes}, {"keepdims", n.source.integer("keepdims", 1) != 0}});
+}
+
+// A pool by ONNX's own mapping, with channels last if the node says so.
+RealFunction pool(const char* type, int opset) {
+  return [type, opset](ContribNode& n, ValueId x, std::string& reason) -> std::optional<ValueId> {
+    const bool is_last = n.source.integer("channels_last", 0) != 0;
+    NodeView node(n.source, type, opset, {static_cast<OnnxValue>(is_last ? n.channels_first(x) : x)});
+    const auto y = node.import(reason);
+    if (!y) return std::nullopt;
+    const auto v = static_cast<ValueId>(y->at(0));
+    return is_last ? n.channels_last(v) : v;
+  };
+}
+
+// The result's scale and zero point, then each part with its own.
+Results concat(ContribNode& n, std::string&) {
+  std::vector<ValueId> parts;
+  for (std::size_t i = 2; i + 2 < n.source.input_count(); i += 3) parts.push_back(real_input(n, i));
+  n.require(!parts.empty(), "it has no parts");
+  const std::int64_t axis = n.source.integer("axis", 0);
+  const ValueId y = n.b.add("Concat", parts, {{"axis", Index(axis)}});
+  return n.results({integers_of(n, y, 0, n.type(1))});
+}
+
+// condition ? x : y.
+Results where(ContribNode& n, std::string&) {
+  const ValueId y = n.b.add("Where", {n.input(0), real_input(n, 1), real_input(n, 4)});
+  return n.results({integers_of(n, y, 7, n.type(1))});
+}
+
+// Per tensor unless the scale has more than one element, along axis 1 by default.
+Results quantize_linear(ContribNode& n, std::string&) {
+  std::vector<ValueId> inputs{n.input(0), n.input(1)};
+  if (n.has(2)) inputs.push_back(n.input(2));
+  return n.results({n.b.add("QuantizeLinear", inputs, {{"axis", Index(n.source.integer("axis", 1))}})});
+}
+
+Results dequantize_linear(ContribNode& n, std::string&) {
+  std::vector<ValueId> inputs{n.input(0), n.input(1)};
+  if (n.has(2)) inputs.push_back(n.input(2));
+  return n.results({n.b.add("DequantizeLinear", inputs, {{"axis", Index(n.source.integer("axis", 1))}})});
+}
+
+// sum(k) (a - a_zero) (b - b_zero), as int32. A zero point with several elements is one for each column of b.
+ValueId integer_product(ContribNode& n, ValueId a, ValueId c, ValueId a_zero, ValueId c_zero) {
+  std::vector<ValueId> inputs{a, c};
+  const auto zero_or_given = [&](ValueId zero, ValueId of) {
+    return zero != kNoGradient ? zero : n.b.scalar(n.b.type_of(of).type, 0);
+  };
+  if (a_zero != kNoGradient || c_zero != kNoGradient) {
+    inputs.push_back(zero_or_given(a_zero, a));
+    inputs.push_back(zero_or_given(c_zero, c));
+  }
+  return n.b.add("MatMulInteger", inputs);
+}
+
+// alpha a_scale b_scale (A B + C), with C as int32; quantized again where y's scale is given.
+Results qgemm(ContribNode& n, std::string&) {
+  const auto operand = [&](std::size_t i, const char* trans) {
+    return n.source.integer(trans, 0) != 0 ? n.swapped(n.input(i), 0, 1) : n.input(i);
+  };
+  n.require_rank(0, 2), n.require_rank(3, 2);
+  ValueId sum = integer_product(n, operand(0, "transA"), operand(3, "transB"), n.optional_input(2), n.optional_input(5));
+  sum = n.plus(sum, n.optional_input(6));
+  const DataType type = n.type(1);
+  const ValueId factor = n.b.add("Mul", {n.input(1), n.input(4)});
+  const ValueId y = n.scaled(n.b.add("Mul", {n.b.cast(sum, type), factor}), n.source.real("alpha", 1));
+  if (!n.has(7)) return n.results({y});
+  return n.results({integers_of(n, y, 7, n.has(8) ? n.type(8) : DataType::kUint8)});
+}
+
+Results matmul_integer_to_float(ContribNode& n, std::string&) {
+  const ValueId sum = integer_product(n, n.input(0), n.input(1), n.optional_input(4), n.optional_input(5));
+  const ValueId factor = n.b.add("Mul", {n.input(2), n.input(3)});
+  return n.results({n.plus(n.b.add("Mul", {n.b.cast(sum, n.type(2)), factor}), n.optional_input(6))});
+}
+
+// A is quantized by its own range first.
+Results dynamic_quantize_matmul(ContribNode& n, std::string&) {
+  const Operator& op = registry().get("DynamicQuantizeLinear");
+  const std::vector<ValueId> a = n.b.node(op, op.defaults(), {n.input(0)});
+  const ValueId sum = integer_product(n, a.at(0), n.input(1), a.at(2), n.optional_input(3));
+  const ValueId factor = n.b.add("Mul", {a.at(1), n.input(2)});
+  return n.results({n.plus(n.b.add("Mul", {n.b.cast(sum, DataType::kFloat), factor}), n.optional_input(4))});
+}
+
+}  // namespace
+
+void register_contrib_quantized(ContribOperators& c) {
+  c.add("QLinearAdd", binary("Add"));
+  c.add("QLinearMul", binary("Mul"));
+  c.add("QLinearSigmoid", unary([](ContribNode& n, ValueId x, std::string&) { return n.b.add("Sigmoid", {x}); }));
+  c.add("QLinearLeakyRelu", unary(leaky_relu));
+  c.add("QLinearSoftmax", unary(softmax));
+  c.add("QLinearReduceMean", unary(mean));
+  c.add("QLinearAveragePool", unary(pool("AveragePool", 11)));
+  c.add("QLinearGlobalAveragePool", unary(pool("GlobalAveragePool", 1)));
+  c.add("QLinearConcat", concat);
+  c.add("QLinearWhere", where);
+  c.add("QuantizeLinear", quantize_linear);
+  c.add("DequantizeLinear", dequantize_linear);
+  c.add("QGemm", qgemm);
+  c.add("MatMulIntegerToFloat", matmul_integer_to_float);
+  c.add("DynamicQuantizeMatMul", dynamic_quantize_matmul);
+}
+
+}  // namespace rewright::operators
