@@ -38,10 +38,34 @@ bool same_exchange(const PlannedExchange& a, const PlannedExchange& b) {
 
 // A holding that a value of this type can have.
 void require_holding(const Graph& graph, ValueId v, const Holding& h, std::int64_t processes) {
+  if (h.kind == Holding::Kind::kPartial)
+    throw Error(ErrorCode::kBadInput, value_name(graph, v) + " is given, and cannot be held as partial values");
   if (h.kind != Holding::Kind::kCut) return;
   const TensorType& type = graph.value(v).type;
   if (h.axis >= type.rank() || h.unit < 1 || h.units < processes || h.unit > type.shape[h.axis].value() / h.units)
     throw Error(ErrorCode::kBadInput, value_name(graph, v) + " of type " + to_string(type) + " cannot be " + to_string(h));
+}
+
+void require_for(const Plan& plan, const Graph& graph) {
+  if (plan.graph_hash != hash_of(graph) || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
+    throw Error(ErrorCode::kBadInput, "the plan is for another model, or for other sizes");
+}
+
+bool fits(const Cut& cut, const Node& node) {
+  return node.op && cut.operands.size() == node.inputs.size() && cut.outputs.size() >= node.outputs.size();
+}
+
+NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n) {
+  const Node& node = *graph.nodes()[n];
+  if (!plan.cuts[n]) return whole_choice(node);
+  if (!fits(*plan.cuts[n], node)) throw Error(ErrorCode::kBadInput, place_of(graph, n) + ": the cut does not fit its operands");
+  std::vector<TensorType> results;
+  for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
+  auto choice = make_choice(graph.operand_types(node), results, *plan.cuts[n], plan.processes);
+  if (!choice)
+    throw Error(ErrorCode::kBadInput,
+                place_of(graph, n) + " has too few units of work for " + std::to_string(plan.processes) + " processes");
+  return std::move(*choice);
 }
 
 }  // namespace
@@ -56,45 +80,38 @@ Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOp
   return plan;
 }
 
-PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
-  if (plan.graph_hash != hash_of(graph) || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
-    throw Error(ErrorCode::kBadInput, "the plan is for another model, or for other sizes");
-  PlanCheck result;
+Partition partition_of(const Plan& plan, const Graph& graph) {
+  require_for(plan, graph);
   Partition partition;
   partition.given = plan.given;
+  for (ValueId v = 0; v < graph.value_count(); ++v) require_holding(graph, v, plan.given[v], plan.processes);
+  for (std::size_t n = 0; n < plan.cuts.size(); ++n) partition.nodes.push_back(choice_of(plan, graph, n));
+  return partition;
+}
+
+PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
+  require_for(plan, graph);
+  PlanCheck result;
   CutFinder cuts;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    if (plan.given[v].kind == Holding::Kind::kPartial) {
-      result.reason = value_name(graph, v) + " is given, and cannot be held as partial values";
-      return result;
-    }
-    require_holding(graph, v, plan.given[v], plan.processes);
-  }
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
+    if (!plan.cuts[n]) continue;
     const Node& node = *graph.nodes()[n];
-    const auto types = graph.operand_types(node);
-    std::vector<TensorType> results;
-    for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
-    if (!plan.cuts[n]) {
-      partition.nodes.push_back(whole_choice(node));
-      continue;
-    }
-    const Cut& cut = *plan.cuts[n];
-    if (!node.op || cut.operands.size() != types.size() || cut.outputs.size() < results.size()) {
+    if (!fits(*plan.cuts[n], node)) {
       result.reason = place_of(graph, n) + ": the cut does not fit its operands";
       return result;
     }
-    const CutProof proof = cuts.proof(*node.op, node.attributes, types, cut);
+    const CutProof proof = cuts.proof(*node.op, node.attributes, graph.operand_types(node), *plan.cuts[n]);
     if (!proof.proved) {
       result.reason = place_of(graph, n) + ": its parts do not compute what it computes: " + proof.open_question;
       return result;
     }
-    auto choice = make_choice(types, results, cut, plan.processes);
-    if (!choice) {
-      result.reason = place_of(graph, n) + " has too few units of work for " + std::to_string(plan.processes) + " processes";
-      return result;
-    }
-    partition.nodes.push_back(std::move(*choice));
+  }
+  Partition partition;
+  try {
+    partition = partition_of(plan, graph);
+  } catch (const Error& e) {
+    result.reason = e.what();
+    return result;
   }
   PartitionOptions options;
   options.processes = plan.processes;

@@ -56,6 +56,7 @@ plans/simulation
 plans/cuts
 plans/partition
 plans
+plans/execution
 report
 runtime
 runtime/reference
@@ -82,6 +83,7 @@ runtime/training/data
 runtime/training/graphs
 runtime/training/memory
 runtime/training/steps
+runtime/planned
 api
 api/c
 tools/cli

@@ -13,7 +13,7 @@
 #include "plans/partition/step.h"
 #include "plans/plan.h"
 #include "plans/simulation/simulated_trace.h"
-#include "runtime/training/graphs/training_graph.h"
+#include "runtime/planned/planned_graph.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -23,6 +23,9 @@ namespace {
 using plans::ChoiceFinder, plans::Holding, plans::Machine, plans::NodeChoice, plans::OperandTypes, plans::Partition;
 using plans::PartitionOptions, plans::Plan, plans::PlanCheck, plans::PlannedExchange, plans::Simulation;
 
+using runtime::planned_for_inference, runtime::planned_for_training, runtime::planned_training, runtime::PlannedGraph;
+using runtime::with_batch;
+
 struct PlanOptions {
   CommonOptions common;
   std::string model, machine, output, purpose = "training", strategy = "auto", budget = "120s", trace, check;
@@ -30,46 +33,13 @@ struct PlanOptions {
   std::optional<std::int64_t> batch;
 };
 
-// The graph that is divided, and what of it a step replaces.
-struct PlannedGraph {
-  Graph graph;
-  std::vector<std::pair<std::size_t, ValueId>> replaced;
-  std::vector<ValueId> data;        // given anew in each step: inputs and targets
-  std::vector<ValueId> parameters;  // weights, as inputs or constants
-};
-
 PlannedGraph planned_graph(const std::string& file, const std::string& purpose, std::optional<std::int64_t> batch,
-                           const std::string& loss, const std::string& update) {
-  const Graph model = with_sizes(import_onnx(file), [&](const Atom& a) -> std::optional<Index> {
-    if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
-    if (!batch)
-      throw Error(ErrorCode::kUsage, "the size \"" + a.name + "\" is open", file, "--batch says what open sizes stand for");
-    return Index(*batch);
-  });
-  PlannedGraph result;
-  if (purpose == "inference") {
-    result.graph = model;
-    result.data.assign(model.inputs().begin(), model.inputs().end());
-    for (ValueId v = 0; v < model.value_count(); ++v)
-      if (model.is_constant(v)) result.parameters.push_back(v);
-    return result;
-  }
-  training::TrainingGraphOptions options;
-  options.loss = training::loss_from_name(loss);
-  options.update.method = training::update_method_from_name(update);
-  options.guarded = false;
-  const training::TrainingGraphs graphs = training::make_training_graphs(model, "", options);
-  result.graph = graphs.step;
-  const auto inputs = result.graph.inputs();
-  const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
-  const std::size_t first = inputs.size() - kept;
-  // Behind the loss stand the new parameters, statistics and states, in the order of the old ones.
-  for (std::size_t k = 0; k < kept; ++k) {
-    result.replaced.emplace_back(1 + k, inputs[first + k]);
-    result.parameters.push_back(inputs[first + k]);
-  }
-  result.data.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(first));
-  return result;
+                           const std::string& loss, const std::string& update) try {
+  if (purpose == "inference") return planned_for_inference(with_batch(import_onnx(file), batch));
+  const Graph model = with_batch(import_onnx(file, {.procedures_as_graphs = true}), batch);
+  return planned_for_training(training::make_training_graphs(model, "", planned_training(loss, update)));
+} catch (const Error& e) {
+  throw e.where().empty() ? e.within(file) : e;
 }
 
 const std::vector<std::string>& strategies() {

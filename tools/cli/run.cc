@@ -18,7 +18,10 @@
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"
+#include "runtime/planned/planned_graph.h"
+#include "runtime/planned/planned_run.h"
 #include "tools/cli/command.h"
+#include "tools/cli/processes.h"
 
 namespace rewright::cli {
 
@@ -28,7 +31,7 @@ struct RunOptions {
   CommonOptions common;
   std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
-  std::string budget;
+  std::string budget, plan;
   MathClass math = MathClass::kReassociates;
   bool profile = false, check_kernels = false;
   KernelChoice kernels = KernelChoice::kEstimated;
@@ -243,7 +246,70 @@ nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, co
   return written;
 }
 
+void require_executable_with_plan(const RunOptions& options) {
+  const auto refuse = [](bool given, const char* option) {
+    if (given) throw Error(ErrorCode::kUsage, std::string("--plan excludes ") + option);
+  };
+  refuse(is_profiled(options), "--profile and --trace");
+  refuse(options.check_kernels, "--check-kernels");
+  refuse(!options.plan_cache.empty(), "--plan-cache");
+  refuse(options.device != "cpu" && options.device != "reference", "--device, other than cpu and reference");
+}
+
+// The inputs that the first process reads, as the plan says that they are held.
+std::vector<Tensor> own_inputs(const RunOptions& options, const Graph& graph, const plans::LocalProgram& program,
+                               Communicator& processes) {
+  std::vector<Tensor> given(program.inputs.size());
+  if (processes.rank() == 0) {
+    ImportOptions import;
+    given = tensors_of(in_order_of_inputs(graph, read_inputs(options, import)));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (given[i].type() != program.inputs[i].type || given[i].sizes() != program.inputs[i].whole)
+        throw Error(ErrorCode::kBadInput, "the plan is for " + to_string(graph.value(graph.inputs()[i]).type),
+                    "input \"" + program.inputs[i].name + "\"");
+  }
+  std::vector<Tensor> mine;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const plans::LocalPort& port = program.inputs[i];
+    mine.push_back(distribution::scatter(processes, given[i], port.type, port.whole, port.parts, 0));
+  }
+  return mine;
+}
+
+int run_with_plan(const RunOptions& options, Communicator& processes) {
+  const TimeLimit limit(options);
+  const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "inference");
+  const std::size_t resident = resident_bytes();
+  runtime::PlannedGraph planned = runtime::planned_for_inference(runtime::with_batch(import_onnx(options.model), plan.batch));
+  require_proved(plan, planned, processes, options.plan);
+  plans::LocalProgram program = local_program(plan, planned.graph, planned.replaced, processes.rank());
+  std::vector<Tensor> inputs = own_inputs(options, planned.graph, program, processes);
+  const Graph outline = outputs_of(planned.graph);
+  planned = {};
+  const SessionOptions session{.threads = thread_count(options.common),
+                               .transformed_convolutions = options.math != MathClass::kExact,
+                               .kernels = options.kernels,
+                               .checkpoint = [&limit] { limit.check(); }};
+  runtime::PlannedRun run(std::move(program), processes, find_backend(options.device, options.math), session);
+  const std::vector<Tensor> outputs = run.run(std::move(inputs));
+  const std::uint64_t sent = processes.bytes_sent();
+  if (processes.rank() != 0) return kDone;
+  nlohmann::json report = {{"model", options.model},
+                           {"device", options.device},
+                           {"plan", options.plan},
+                           {"processes", processes.size()},
+                           {"resident_bytes", peak_resident_bytes() - resident},
+                           {"bytes_sent", sent}};
+  report["outputs"] = write_outputs(options, outline, {outputs.begin(), outputs.end()});
+  write_json(options.common, report);
+  return kDone;
+}
+
 int run_command(const RunOptions& options) {
+  if (!options.plan.empty()) {
+    require_executable_with_plan(options);
+    return run_in_processes([&](Communicator& processes) { return run_with_plan(options, processes); });
+  }
   const TimeLimit limit(options);
   ImportOptions import;
   const std::map<std::string, Datum> given = read_inputs(options, import);
@@ -292,6 +358,10 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->required()
       ->type_name("DIR");
   command->add_option("--device", o.device, device_names(DeviceUse::kRun, "or"))->capture_default_str();
+  command
+      ->add_option("--plan", o.plan,
+                   "how the processes that mpirun started share the work (rewright plan --for inference); it is proved first")
+      ->type_name("PLAN");
   command->add_option("--budget", o.budget, "time after which a run is ended (a loop may never end)");
   command
       ->add_option("--plan-cache", o.plan_cache,

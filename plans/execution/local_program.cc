@@ -1,0 +1,352 @@
+#include "plans/execution/local_program.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace rewright::plans {
+
+namespace {
+
+Sizes sizes_of(const Graph& graph, ValueId v) {
+  const Value& value = graph.value(v);
+  Sizes sizes;
+  for (const Index& size : value.type.shape) {
+    const auto known = size.constant();
+    if (!known || !value.shape_known)
+      throw Error(ErrorCode::kUnsupported, "the sizes of value \"" + value.name + "\" are not known");
+    sizes.push_back(*known);
+  }
+  return sizes;
+}
+
+class ProgramMaker {
+ public:
+  ProgramMaker(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+               std::size_t rank)
+      : graph_(graph), partition_(partition_of(plan, graph)), processes_(plan.processes), rank_(rank) {
+    options_.processes = processes_;
+    options_.replaced = replaced;
+    exchanges_ = exchanges_of(graph, partition_, options_);
+    held_ = partition_.given;
+    level_.assign(graph.value_count(), -1);
+    used_later_.resize(graph.value_count());
+  }
+
+  LocalProgram make() {
+    find_levels();
+    add_exchanges();
+    add_inputs();
+    add_outputs();
+    const int levels = node_level_.empty() ? 0 : *std::max_element(node_level_.begin(), node_level_.end()) + 1;
+    for (int level = 0; level < levels; ++level) add_piece(level);
+    return std::move(program_);
+  }
+
+ private:
+  // The exchange that gives what the need says; none if the value is held so, or is there.
+  std::optional<std::size_t> exchange_of(ValueId v, const Need& need) const {
+    for (std::size_t e = 0; e < exchanges_.size(); ++e)
+      if (exchanges_[e].value == v && exchanges_[e].to == need) return e;
+    return std::nullopt;
+  }
+
+  // Is nothing needed of the operand, as another process adds it?
+  bool is_zero_here(const Need& need) const { return need.once && rank_ != 0; }
+
+  // A node's level is the number of exchanges in a row before it.
+  void find_levels() {
+    const auto nodes = graph_.nodes();
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const Node& node = *nodes[n];
+      require_executable(node, n);
+      int level = 0;
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        const ValueId v = node.inputs[k];
+        if (v != kNoValue) level = std::max(level, level_[v] + (exchange_of(v, partition_.nodes[n].needs[k]) ? 1 : 0));
+      }
+      node_level_.push_back(level);
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId v = node.outputs[o];
+        if (v == kNoValue) continue;
+        level_[v] = level;
+        held_[v] = partition_.nodes[n].gives[o];
+      }
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        const ValueId v = node.inputs[k];
+        if (v != kNoValue && level_[v] < level && !exchange_of(v, partition_.nodes[n].needs[k])) used_later_[v] = true;
+      }
+    }
+  }
+
+  void require_executable(const Node& node, std::size_t n) const {
+    const auto refuse = [&](const std::string& why) {
+      const std::string name = node.origin ? " \"" + node.origin->name + "\"" : "";
+      throw Error(ErrorCode::kUnsupported, "node " + std::to_string(n) + " (" + (node.op ? node.op->name() : "opaque") + name +
+                                               ") cannot be executed by several processes: " + why);
+    };
+    if (!node.op) refuse(node.opaque_reason);
+    if (node.op->random()) refuse("each would draw random numbers of its own");
+  }
+
+  // In an order that all processes have: by when their values are there, and then by which is needed first.
+  void add_exchanges() {
+    const auto producers = graph_.producers();
+    std::vector<std::size_t> order;
+    for (std::size_t e = 0; e < exchanges_.size(); ++e) order.push_back(e);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const ValueId x = exchanges_[a].value, y = exchanges_[b].value;
+      return std::pair(level_[x], producers[x]) < std::pair(level_[y], producers[y]);
+    });
+    results_.resize(exchanges_.size());
+    for (const std::size_t e : order) add_exchange(e);
+  }
+
+  void add_exchange(std::size_t e) {
+    const PlannedExchange& planned = exchanges_[e];
+    LocalExchange local;
+    local.exchange = planned.exchange;
+    local.whole = sizes_of(graph_, planned.value);
+    local.before = parts(planned.value, {planned.from});
+    local.after = parts(planned.value, planned.to);
+    if (planned.from.kind == Holding::Kind::kPartial) local.reduction = planned.from.reduction;
+    local.from = held_value(planned.value);
+    local.to = results_[e] = add_value(planned.value, local.after);
+    used_later_[planned.value] = true;
+    program_.exchanges.push_back(std::move(local));
+  }
+
+  TensorParts parts(ValueId v, const Need& need) const { return parts_of(need, sizes_of(graph_, v), processes_); }
+
+  std::size_t add_value(ValueId v, const TensorParts& parts) {
+    const Value& value = graph_.value(v);
+    program_.values.push_back({value.name, value.type.type, part_sizes(sizes_of(graph_, v), parts, rank_), {}});
+    return program_.values.size() - 1;
+  }
+
+  // The number of the value as it is held.
+  std::size_t held_value(ValueId v) {
+    if (const auto at = local_.find(v); at != local_.end()) return at->second;
+    const TensorParts held = parts(v, {held_[v]});
+    const std::size_t number = local_[v] = add_value(v, held);
+    if (graph_.is_constant(v)) program_.values[number].constant = part_of(graph_.value(v).constant, held, rank_);
+    return number;
+  }
+
+  LocalPort port(ValueId v, std::size_t value, std::string name, const Need& need) const {
+    return {value, std::move(name), graph_.value(v).type.type, sizes_of(graph_, v), parts(v, need)};
+  }
+
+  void add_inputs() {
+    for (const ValueId v : graph_.inputs()) program_.inputs.push_back(port(v, held_value(v), graph_.value(v).name, {held_[v]}));
+  }
+
+  void add_outputs() {
+    for (std::size_t o = 0; o < graph_.outputs().size(); ++o) {
+      const auto& [name, v, type, shape_known] = graph_.outputs()[o];
+      Need need;
+      for (const auto& [output, given] : options_.replaced)
+        if (output == o) need.holding = partition_.given.at(given);
+      std::size_t number = 0;
+      if (const auto e = exchange_of(v, need)) {
+        number = results_[*e];
+      } else {
+        number = held_value(v);
+        used_later_[v] = true;
+        if (!(held_[v] == need.holding)) number = own_part(v, need);
+      }
+      program_.outputs.push_back(port(v, number, name, need));
+    }
+  }
+
+  // A part of what each process has: an exchange without a message.
+  std::size_t own_part(ValueId v, const Need& need) {
+    LocalExchange local;
+    local.whole = sizes_of(graph_, v);
+    local.from = held_value(v);
+    local.before = parts(v, {held_[v]});
+    local.after = parts(v, need);
+    local.to = add_value(v, local.after);
+    program_.exchanges.push_back(local);
+    return local.to;
+  }
+
+  // ---- A piece
+
+  struct PieceState {
+    LocalPiece piece;
+    std::map<std::size_t, ValueId> values;                     // by number
+    std::map<ValueId, ValueId> computed;                       // by value of the whole graph
+    std::map<std::pair<ValueId, std::string>, ValueId> parts;  // slices, and constants
+  };
+
+  void add_piece(int level) {
+    PieceState state;
+    const auto nodes = graph_.nodes();
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      if (node_level_[n] == level) add_node(state, n);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      if (node_level_[n] != level) continue;
+      for (const ValueId v : nodes[n]->outputs) {
+        if (v == kNoValue || !used_later_[v]) continue;
+        state.piece.outputs.push_back(held_value(v));
+        state.piece.graph.add_output(graph_.value(v).name, state.computed.at(v));
+      }
+    }
+    state.piece.graph.tidy();
+    program_.pieces.push_back(std::move(state.piece));
+  }
+
+  void add_node(PieceState& state, std::size_t n) {
+    const Node& node = *graph_.nodes()[n];
+    const NodeChoice& choice = partition_.nodes[n];
+    std::vector<ValueId> operands;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      operands.push_back(node.inputs[k] == kNoValue ? kNoValue : operand(state, node.inputs[k], choice.needs[k]));
+    Attributes attributes = node.attributes;
+    if (choice.cut) {
+      const std::int64_t units = choice.cut->units.value(), me = static_cast<std::int64_t>(rank_);
+      const std::int64_t mine = (me + 1) * units / processes_ - me * units / processes_;
+      attributes = part_attributes(attributes, *choice.cut, mine, me == 0, me + 1 == processes_);
+    }
+    std::vector<std::string> names;
+    for (const ValueId v : node.outputs) names.push_back(v == kNoValue ? "" : graph_.value(v).name);
+    const std::vector<ValueId> results =
+        state.piece.graph.add_node(*node.op, std::move(attributes), std::move(operands), names);
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId v = node.outputs[o];
+      if (v == kNoValue) continue;
+      state.computed[v] = results[o];
+      if (sizes_of(state.piece.graph, results[o]) != part_sizes(sizes_of(graph_, v), parts(v, {held_[v]}), rank_))
+        throw Error(ErrorCode::kUnsupported, "node " + std::to_string(n) + " (" + node.op->name() + "): process " +
+                                                 std::to_string(rank_) + " has another part of its result than the plan says");
+    }
+  }
+
+  ValueId operand(PieceState& state, ValueId v, const Need& need) {
+    if (is_zero_here(need)) return zeros(state, v);
+    if (const auto e = exchange_of(v, need)) return brought(state, results_[*e]);
+    const bool is_as_held = held_[v] == need.holding;
+    if (graph_.is_constant(v)) return constant_part(state, v, is_as_held ? Need{held_[v]} : need);
+    const auto here = state.computed.find(v);
+    const ValueId held = here != state.computed.end() ? here->second : brought(state, held_value(v));
+    return is_as_held ? held : slice(state, v, held, need);
+  }
+
+  ValueId brought(PieceState& state, std::size_t number) {
+    const auto [at, is_new] = state.values.try_emplace(number, kNoValue);
+    if (!is_new) return at->second;
+    const LocalValue& value = program_.values[number];
+    state.piece.inputs.push_back(number);
+    at->second = state.piece.graph.add_input(value.name.empty() ? "value_" + std::to_string(number) : value.name,
+                                             {value.type, to_indices(value.sizes)});
+    return at->second;
+  }
+
+  ValueId constant_part(PieceState& state, ValueId v, const Need& need) {
+    const TensorParts rows = parts(v, need);
+    ValueId& result = known_part(state, v, rows);
+    if (result == kNoValue)
+      result = state.piece.graph.add_constant(part_of(graph_.value(v).constant, rows, rank_), graph_.value(v).name);
+    return result;
+  }
+
+  ValueId slice(PieceState& state, ValueId v, ValueId held, const Need& need) {
+    const TensorParts rows = parts(v, need);
+    ValueId& result = known_part(state, v, rows);
+    if (result != kNoValue) return result;
+    const Operator& op = registry().get("Slice");
+    const Sizes whole = sizes_of(graph_, v);
+    Indices begin(whole.size(), Index(0));
+    begin[rows.axis] = rows.rows[rank_].begin;
+    Attributes attributes = op.defaults();
+    attributes.at(op.field("begin").value()) = begin;
+    attributes.at(op.field("length").value()) = to_indices(part_sizes(whole, rows, rank_));
+    attributes.at(op.field("step").value()) = Indices(whole.size(), Index(1));
+    return result = state.piece.graph.add_node(op, std::move(attributes), {held}).at(0);
+  }
+
+  ValueId& known_part(PieceState& state, ValueId v, const TensorParts& rows) const {
+    std::string which = "whole";
+    if (!rows.is_whole())
+      which =
+          std::to_string(rows.axis) + ":" + std::to_string(rows.rows[rank_].begin) + "-" + std::to_string(rows.rows[rank_].end);
+    return state.parts.try_emplace({v, which}, kNoValue).first->second;
+  }
+
+  ValueId zeros(PieceState& state, ValueId v) const {
+    const TensorType& type = graph_.value(v).type;
+    ValueId& result = state.parts.try_emplace({v, "zeros"}, kNoValue).first->second;
+    if (result != kNoValue) return result;
+    const Operator& op = registry().get("Fill");
+    Attributes attributes = op.defaults();
+    attributes.at(op.field("value").value()) = Real(0);
+    attributes.at(op.field("shape").value()) = type.shape;
+    attributes.at(op.field("type").value()) = type.type;
+    return result = state.piece.graph.add_node(op, std::move(attributes), {}).at(0);
+  }
+
+  const Graph& graph_;
+  const Partition partition_;
+  const std::int64_t processes_;
+  const std::size_t rank_;
+  PartitionOptions options_;
+  std::vector<PlannedExchange> exchanges_;
+  std::vector<Holding> held_;
+  std::vector<int> level_, node_level_;   // of values (given ones: -1), and of nodes
+  std::vector<bool> used_later_;          // by value: outside of its piece, as it is held
+  std::map<ValueId, std::size_t> local_;  // numbers of values as they are held
+  std::vector<std::size_t> results_;      // numbers of the exchanges' results
+  LocalProgram program_;
+};
+
+}  // namespace
+
+TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes) {
+  TensorParts parts;
+  const Holding& h = need.holding;
+  if (h.kind != Holding::Kind::kCut) return parts;
+  parts.axis = h.axis;
+  const std::int64_t rows = whole.at(h.axis);
+  for (std::int64_t p = 0; p < processes; ++p)
+    parts.rows.push_back({p == 0 ? 0 : h.first_row(p, processes, rows) - need.before,
+                          p + 1 == processes ? rows : h.first_row(p + 1, processes, rows) + need.after});
+  return parts;
+}
+
+LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+                           std::size_t rank) {
+  return ProgramMaker(plan, graph, replaced, rank).make();
+}
+
+Tensor exchanged(const LocalExchange& e, const Tensor& mine, Communicator& processes) {
+  return e.reduction ? combine(processes, mine, *e.reduction, e.after)
+                     : redistribute(processes, mine, e.whole, e.before, e.after);
+}
+
+std::vector<Tensor> run_in_order(const LocalProgram& program, Communicator& processes, std::vector<Tensor> inputs,
+                                 const std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)>& compute) {
+  std::vector<Tensor> values;
+  for (const LocalValue& value : program.values) values.push_back(value.constant);
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[program.inputs[i].value] = std::move(inputs[i]);
+  std::size_t done = 0;
+  const auto exchange = [&] {
+    for (; done < program.exchanges.size() && values[program.exchanges[done].from]; ++done)
+      values[program.exchanges[done].to] = exchanged(program.exchanges[done], values[program.exchanges[done].from], processes);
+  };
+  exchange();
+  for (const LocalPiece& piece : program.pieces) {
+    std::vector<Tensor> given;
+    for (const std::size_t i : piece.inputs) given.push_back(values[i]);
+    const std::vector<Tensor> results = compute(piece.graph, given);
+    for (std::size_t o = 0; o < results.size(); ++o) values[piece.outputs[o]] = results[o];
+    exchange();
+  }
+  std::vector<Tensor> outputs;
+  for (const LocalPort& port : program.outputs) outputs.push_back(values[port.value]);
+  return outputs;
+}
+
+}  // namespace rewright::plans

@@ -1,0 +1,77 @@
+// A plan as the program of one process: graphs of the process's own parts, and the exchanges between them.
+//
+// Nodes become nodes of the process's part of the work (part_attributes of the cut that is proved), and their operands the
+// parts that it has; a part of what it holds anyway is a slice. All nodes that need equally many exchanges in a row before them
+// are one piece, so that a piece is as large as can be. Each exchange can begin when its value is computed, in the midst of a
+// piece, and must be done when the first node that reads its result is computed.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distribution/tensor_exchange.h"
+#include "graph/graph.h"
+#include "plans/plan.h"
+
+namespace rewright::plans {
+
+// Tensors that the process has between pieces and exchanges are numbered.
+struct LocalValue {
+  std::string name;
+  DataType type = DataType::kUndefined;
+  Sizes sizes;      // of this process's tensor
+  Tensor constant;  // not empty: known from the start
+};
+
+struct LocalPiece {
+  Graph graph;
+  std::vector<std::size_t> inputs, outputs;  // numbers of values, in the order of the graph's
+};
+
+struct LocalExchange {
+  Exchange exchange = Exchange::kNone;  // none: each process takes a part of what it has
+  std::size_t from = 0, to = 0;         // numbers of values
+  Sizes whole;                          // sizes of the whole tensor
+  TensorParts before, after;
+  std::optional<Reduction> reduction;  // of partial values
+};
+
+// How an input or output of the graph is held.
+struct LocalPort {
+  std::size_t value = 0;
+  std::string name;
+  DataType type = DataType::kUndefined;
+  Sizes whole;
+  TensorParts parts;
+};
+
+struct LocalProgram {
+  std::vector<LocalValue> values;
+  std::vector<LocalPiece> pieces;        // in order
+  std::vector<LocalExchange> exchanges;  // in order, which is the same in all processes
+  std::vector<LocalPort> inputs;         // in the order of the graph's
+  std::vector<LocalPort> outputs;
+};
+
+// The program of process `rank` of a plan that is proved. Throws Error(kBadInput) for a plan of another graph, and
+// Error(kUnsupported) with the node's place where it cannot be computed in parts: opaque nodes, and random ones, of which each
+// process would have its own results.
+LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+                           std::size_t rank);
+
+// The rows that each process has of a value that is held and needed so.
+TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes);
+
+// Runs the program's pieces one after another, with `compute` for each of them: for tests and to see what a plan does. What
+// executes plans is runtime/planned/.
+std::vector<Tensor> run_in_order(const LocalProgram& program, Communicator& processes, std::vector<Tensor> inputs,
+                                 const std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)>& compute);
+// This process's tensor behind the exchange.
+Tensor exchanged(const LocalExchange& exchange, const Tensor& mine, Communicator& processes);
+
+}  // namespace rewright::plans

@@ -1,0 +1,38 @@
+// Random plans for tests: each node is cut in one of the ways that are proved, each given value held in some way.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plans/plan.h"
+
+namespace rewright::testing {
+
+// A way to hold a value of these sizes.
+inline plans::Holding random_holding(std::mt19937& random, const TensorType& type, std::int64_t processes) {
+  std::vector<plans::Holding> ways{plans::whole()};
+  for (std::size_t axis = 0; axis < type.rank(); ++axis)
+    if (const std::int64_t rows = type.shape[axis].value(); rows >= processes)
+      ways.push_back(plans::cut_along(axis, 1, rows, processes, rows));
+  return ways[random() % ways.size()];
+}
+
+inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::ChoiceFinder& choices, std::int64_t processes,
+                               const std::vector<std::pair<std::size_t, ValueId>>& replaced = {}) {
+  plans::Partition partition;
+  for (const auto& node : graph.nodes()) {
+    const std::vector<plans::NodeChoice>& ways = choices.of(graph, *node);
+    // What is not cut is of no interest, unless nothing can be.
+    partition.nodes.push_back(ways[ways.size() > 1 && random() % 8 > 0 ? 1 + random() % (ways.size() - 1) : 0]);
+  }
+  const auto producers = graph.producers();
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes) : plans::whole());
+  plans::PartitionOptions options;
+  options.processes = processes;
+  options.replaced = replaced;
+  return make_plan(graph, partition, options);
+}
+
+}  // namespace rewright::testing

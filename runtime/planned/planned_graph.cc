@@ -1,0 +1,99 @@
+#include "runtime/planned/planned_graph.h"
+
+#include <functional>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/file.h"
+
+namespace rewright::runtime {
+
+using distribution::Communicator;
+using plans::Plan, plans::PlanCheck;
+
+namespace {
+
+// Calls `work` in the first process; where it throws, all processes throw the same.
+void in_first_process(Communicator& processes, const std::string& file, const std::function<void()>& work) {
+  std::string problem;
+  ErrorCode code = ErrorCode::kBadInput;
+  if (processes.rank() == 0) try {
+      work();
+    } catch (const Error& error) {
+      code = error.code();
+      problem = error.text().empty() ? "cannot be read" : error.text();
+    }
+  processes.broadcast(problem, 0);
+  if (!problem.empty()) throw Error(code, problem, file);
+}
+
+}  // namespace
+
+Graph with_batch(const Graph& model, std::optional<std::int64_t> batch) {
+  return with_sizes(model, [&](const Atom& a) -> std::optional<Index> {
+    if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
+    if (!batch)
+      throw Error(ErrorCode::kUsage, "the size \"" + a.name + "\" is open", {}, "--batch says what open sizes stand for");
+    return Index(*batch);
+  });
+}
+
+PlannedGraph planned_for_inference(Graph sized) {
+  PlannedGraph result;
+  result.graph = std::move(sized);
+  result.data.assign(result.graph.inputs().begin(), result.graph.inputs().end());
+  for (ValueId v = 0; v < result.graph.value_count(); ++v)
+    if (result.graph.is_constant(v)) result.parameters.push_back(v);
+  return result;
+}
+
+PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
+  PlannedGraph result;
+  result.graph = graphs.step;
+  const auto inputs = result.graph.inputs();
+  const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
+  const std::size_t first = inputs.size() - kept;
+  // Behind the loss stand the new parameters, statistics and states, in the order of the old ones.
+  for (std::size_t k = 0; k < kept; ++k) {
+    result.replaced.emplace_back(1 + k, inputs[first + k]);
+    result.parameters.push_back(inputs[first + k]);
+  }
+  result.data.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(first));
+  return result;
+}
+
+training::TrainingGraphOptions planned_training(const std::string& loss, const std::string& update) {
+  training::TrainingGraphOptions options;
+  options.loss = training::loss_from_name(loss);
+  options.update.method = training::update_method_from_name(update);
+  options.guarded = false;
+  return options;
+}
+
+Plan read_plan_together(Communicator& processes, const std::string& file, const std::string& purpose) {
+  std::string text;
+  in_first_process(processes, file, [&] {
+    text = map_file(file).text();
+    plans::read_plan(text, "");
+  });
+  processes.broadcast(text, 0);
+  Plan plan = plans::read_plan(text, file);
+  if (plan.processes != static_cast<std::int64_t>(processes.size()))
+    throw Error(ErrorCode::kBadInput,
+                "the plan is for " + std::to_string(plan.processes) + " processes, and " + std::to_string(processes.size()) +
+                    (processes.size() == 1 ? " was started" : " were started"),
+                file, "mpirun -n " + std::to_string(plan.processes) + " starts as many");
+  if (plan.purpose != purpose)
+    throw Error(ErrorCode::kBadInput, "the plan is for " + plan.purpose + ", not for " + purpose, file,
+                "plan --for " + purpose + " makes such a plan");
+  return plan;
+}
+
+void require_proved(const Plan& plan, const PlannedGraph& planned, Communicator& processes, const std::string& file) {
+  in_first_process(processes, file, [&] {
+    const PlanCheck check = check_plan(plan, planned.graph, planned.replaced);
+    if (!check.proved) throw Error(ErrorCode::kBadInput, "the plan is not proved, and is not executed: " + check.reason);
+  });
+}
+
+}  // namespace rewright::runtime

@@ -1,0 +1,40 @@
+// The graph that a plan divides, and plans as several processes read them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distribution/communicator.h"
+#include "graph/graph.h"
+#include "plans/plan.h"
+#include "runtime/training/graphs/training_graph.h"
+
+namespace rewright::runtime {
+
+struct PlannedGraph {
+  Graph graph;
+  // Of a step, what takes the place of a given value: pairs of the output's number and the value.
+  std::vector<std::pair<std::size_t, ValueId>> replaced;
+  std::vector<ValueId> data;        // given anew in each run: inputs and targets
+  std::vector<ValueId> parameters;  // weights, as inputs or constants; in training statistics and states as well
+};
+
+// A model whose open sizes all stand for `batch`. Throws Error(kUsage) where there are some and none is given.
+Graph with_batch(const Graph& model, std::optional<std::int64_t> batch);
+PlannedGraph planned_for_inference(Graph sized);
+// Of the graph of a step that is not guarded (TrainingGraphOptions).
+PlannedGraph planned_for_training(const training::TrainingGraphs& graphs);
+// The options of training whose step plans are made for.
+training::TrainingGraphOptions planned_training(const std::string& loss, const std::string& update);
+
+// Reads a plan in the first process for all. Throws Error(kBadInput) if it is for another number of processes than there are,
+// or for another purpose ("inference" or "training").
+plans::Plan read_plan_together(distribution::Communicator& processes, const std::string& file, const std::string& purpose);
+// Proves the plan in the first process. Throws Error(kBadInput) in all processes if it is not proved, or of another graph.
+void require_proved(const plans::Plan& plan, const PlannedGraph& planned, distribution::Communicator& processes,
+                    const std::string& file);
+
+}  // namespace rewright::runtime
