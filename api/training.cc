@@ -20,6 +20,8 @@
 #include "optimizer/certificates/replay.h"
 #include "optimizer/optimize.h"
 #include "runtime/cpu/backend/evaluator.h"
+#include "runtime/planned/planned_graph.h"
+#include "runtime/planned/planned_step.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::api {
@@ -155,6 +157,37 @@ void require_consistent(const TrainingRequest& request) {
     throw Error(ErrorCode::kUsage, "--shards adds gradients in one order, and leaves nothing to choose for --allreduce");
 }
 
+// What an option asks for that a plan decides, or that its graph has no place for.
+void require_planned(const TrainingRequest& request) {
+  const TrainOptions& o = request.train;
+  const auto refuse = [](bool given, const char* option) {
+    if (given) throw Error(ErrorCode::kUsage, std::string("--plan excludes ") + option);
+  };
+  refuse(o.shards > 0, "--shards");
+  refuse(o.accumulate > 1, "--accumulate");
+  refuse(o.exchange.zero > 0, "--zero");
+  refuse(o.whole_batch_statistics, "--batch-norm batch, which is what a plan computes anyway");
+  refuse(o.check_every > 0, "--check-every");
+  refuse(request.all_reduce != "engine", "--allreduce");
+  refuse(request.memory_budget > 0, "--memory-budget");
+  refuse(request.rewrite_seconds > 0, "--rewrite");
+  refuse(request.device != "cpu" && request.device != "reference", "--device, other than cpu and reference");
+}
+
+// Reads the plan at once, so that a wrong one is refused before the long work.
+std::function<std::unique_ptr<TrainingStep>(const TrainingGraphs&, TrainedTensors)> planned_step_maker(
+    const TrainingRequest& request, const TrainOptions& o, Communicator& processes, const Backend& backend) {
+  const auto plan = std::make_shared<plans::Plan>(read_plan_together(processes, request.plan, "training"));
+  if (plan->batch && *plan->batch != o.batch)
+    throw Error(ErrorCode::kBadInput,
+                "the plan is for batches of " + std::to_string(*plan->batch) + ", not of " + std::to_string(o.batch),
+                request.plan, "--batch " + std::to_string(*plan->batch));
+  const SessionOptions session{.threads = o.threads, .profile = o.profile};
+  return [plan, session, file = request.plan, &processes, &backend](const TrainingGraphs& graphs, TrainedTensors start) {
+    return make_planned_step(*plan, file, graphs, std::move(start), processes, backend, session);
+  };
+}
+
 nlohmann::json facts_of(const FinishedTraining& training, const Trainer& trainer, const std::string& output,
                         std::size_t processes, std::size_t resident) {
   nlohmann::json facts{{"output", output},          {"steps", training.steps}, {"complete", training.complete},
@@ -199,10 +232,11 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   const std::unique_ptr<DeviceSums> sums =
       adds && processes.size() > 1 ? make_nccl_sums(processes, gpu_number(request.device).value()) : nullptr;
   o.device_sums = sums.get();
+  if (!request.plan.empty()) o.planned = planned_step_maker(request, o, processes, backend);
   Trainer trainer(std::move(model), data, o, processes, backend);
   if (request.resume && std::filesystem::exists(request.checkpoint)) trainer.resume(read_checkpoint(request.checkpoint));
   if (first && !request.step_graph.empty()) export_onnx(trainer.graphs().step, request.step_graph);
-  const bool in_parts = o.exchange.zero > 0;  // no process has all of the model
+  const bool in_parts = o.exchange.zero > 0 || o.planned;  // no process has all of the model
   const auto save = [&] {
     if (request.checkpoint.empty() || !(first || in_parts)) return;
     const TrainingCheckpoint now = trainer.checkpoint();
@@ -221,7 +255,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   save();
   result.steps = trainer.steps_done();
   if (!first && !in_parts && !everywhere) return result;
-  result.graph = trainer.trained();
+  result.graph = trainer.trained(everywhere);
   if (const Rematerialized* r = trainer.rematerialized()) result.rematerialized = *r;
   if (validation)
     result.validation = evaluate(*result.graph, o.output, o.graph.loss, *validation, o.batch, backend, {.threads = o.threads});
@@ -253,6 +287,7 @@ int report_failure() {
 FinishedTraining run_training(Graph model, const TrainingRequest& request, Communicator& processes, bool everywhere,
                               const std::string& output, const std::stop_token& cancel, const TrainingListener& listener) {
   require_consistent(request);
+  if (!request.plan.empty()) require_planned(request);
   if (request.all_reduce != "nccl" || adds_on_gpus(request))
     return trained_with(std::move(model), request, processes, everywhere, output, cancel, listener);
   TrainingRequest with_nccl = request;

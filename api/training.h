@@ -35,6 +35,7 @@ struct TrainingRequest {
   std::string checkpoint;                   // the file of the state; empty: none
   std::int64_t save_every = 100;            // steps from one checkpoint to the next; 0: only at the end
   bool resume = false;                      // from the checkpoint, if there is one
+  std::string plan;                         // the file of a plan that all processes follow; empty: data parallel
   std::string metrics, step_graph;          // files to write: a line of JSON a step; the graph of a step
   TrainOptions train = initial_training();  // fields that the options above set are overwritten
 

@@ -127,6 +127,10 @@ const std::vector<TrainingOption>& options_of_requests() {
                       "the type in which gradients are sent"),
       option<Request>("zero", choice(stage_choices()), MEMBER(train.exchange.zero),
                       "what processes divide among them: 1 the optimizer's states, 2 gradients too, 3 weights too"),
+      option<Request>(
+          "plan", text("PLAN"), MEMBER(plan),
+          "how the processes share each step (rewright plan): proved first, then followed, with parts of weights and "
+          "states in each"),
       option<Request>("batch-norm", choice(statistics_choices()), MEMBER(train.whole_batch_statistics),
                       "whose statistics batch normalizations use: those of each process's shard, or of the whole batch"),
       option<Request>("check-every", count<std::int64_t>("STEPS"), MEMBER(train.check_every),

@@ -48,7 +48,9 @@ void require_holding(const Graph& graph, ValueId v, const Holding& h, std::int64
 
 void require_for(const Plan& plan, const Graph& graph) {
   if (plan.graph_hash != hash_of(graph) || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
-    throw Error(ErrorCode::kBadInput, "the plan is for another model, or for other sizes");
+    throw Error(ErrorCode::kBadInput, plan.purpose == "training"
+                                          ? "the plan is for another model, other sizes or other options of training"
+                                          : "the plan is for another model, or for other sizes");
 }
 
 bool fits(const Cut& cut, const Node& node) {

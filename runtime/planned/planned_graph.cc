@@ -1,5 +1,6 @@
 #include "runtime/planned/planned_graph.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -62,6 +63,28 @@ PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
   return result;
 }
 
+const std::vector<std::string>& strategies() {
+  static const std::vector<std::string> kStrategies{"auto", "data", "zero", "tensor", "hybrid", "spatial"};
+  return kStrategies;
+}
+
+std::function<bool(ValueId, const plans::Holding&)> holdings_of(const std::string& strategy, const PlannedGraph& planned) {
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  return [&planned, strategy, is_in](ValueId v, const plans::Holding& h) {
+    const bool is_whole = h.kind == plans::Holding::Kind::kWhole;
+    const bool is_parameter = is_in(planned.parameters, v), is_data = is_in(planned.data, v);
+    const TensorType& type = planned.graph.value(v).type;
+    if (is_parameter && (strategy == "data" || strategy == "spatial")) return is_whole;
+    if (!is_data || type.rank() == 0) return true;
+    if (strategy == "data" || strategy == "zero" || strategy == "hybrid") return !is_whole && h.axis == 0;
+    if (strategy == "tensor") return is_whole;
+    if (strategy == "spatial") return type.rank() < 4 ? is_whole : !is_whole && h.axis >= 2;
+    return true;
+  };
+}
+
 training::TrainingGraphOptions planned_training(const std::string& loss, const std::string& update) {
   training::TrainingGraphOptions options;
   options.loss = training::loss_from_name(loss);
@@ -83,7 +106,7 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
                 "the plan is for " + std::to_string(plan.processes) + " processes, and " + std::to_string(processes.size()) +
                     (processes.size() == 1 ? " was started" : " were started"),
                 file, "mpirun -n " + std::to_string(plan.processes) + " starts as many");
-  if (plan.purpose != purpose)
+  if (!purpose.empty() && plan.purpose != purpose)
     throw Error(ErrorCode::kBadInput, "the plan is for " + plan.purpose + ", not for " + purpose, file,
                 "plan --for " + purpose + " makes such a plan");
   return plan;

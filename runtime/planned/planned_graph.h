@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,11 +28,16 @@ Graph with_batch(const Graph& model, std::optional<std::int64_t> batch);
 PlannedGraph planned_for_inference(Graph sized);
 // Of the graph of a step that is not guarded (TrainingGraphOptions).
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs);
+// Strategies by name, "auto" first. They say how data and parameters are held; everything else is found.
+const std::vector<std::string>& strategies();
+// PartitionOptions::allowed of a strategy. `planned` must outlive it.
+std::function<bool(ValueId, const plans::Holding&)> holdings_of(const std::string& strategy, const PlannedGraph& planned);
+
 // The options of training whose step plans are made for.
 training::TrainingGraphOptions planned_training(const std::string& loss, const std::string& update);
 
 // Reads a plan in the first process for all. Throws Error(kBadInput) if it is for another number of processes than there are,
-// or for another purpose ("inference" or "training").
+// or for another purpose than `purpose` ("inference" or "training"; empty: any).
 plans::Plan read_plan_together(distribution::Communicator& processes, const std::string& file, const std::string& purpose);
 // Proves the plan in the first process. Throws Error(kBadInput) in all processes if it is not proved, or of another graph.
 void require_proved(const plans::Plan& plan, const PlannedGraph& planned, distribution::Communicator& processes,

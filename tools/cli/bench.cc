@@ -1,14 +1,19 @@
 #include <algorithm>
+#include <chrono>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
+#include "optimizer/inputs/inputs.h"
 #include "optimizer/inputs/sizes.h"
 #include "optimizer/optimize.h"
 #include "runtime/checked_kernels.h"
+#include "runtime/planned/planned_graph.h"
+#include "runtime/planned/planned_run.h"
 #include "tools/cli/command.h"
+#include "tools/cli/processes.h"
 
 namespace rewright::cli {
 
@@ -17,6 +22,7 @@ namespace {
 struct BenchOptions {
   CommonOptions common;
   std::vector<std::string> models, shapes;
+  std::string plan;
   std::string device = "cpu", seconds = "5s";
   MathClass math = MathClass::kReassociates;
   KernelChoice kernels = KernelChoice::kEstimated;
@@ -108,7 +114,101 @@ nlohmann::json bench_at(const BenchOptions& options, const AtSizes& at, Device& 
   return {{"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}};
 }
 
+// What a plan divides, and a run's inputs: random data, and in training what the model starts with.
+struct PlannedBench {
+  runtime::PlannedGraph planned;
+  std::vector<Tensor> inputs;
+};
+
+PlannedBench planned_bench(const plans::Plan& plan, const std::string& file, std::uint64_t seed) {
+  const bool trains = plan.purpose == "training";
+  const Graph model = runtime::with_batch(import_onnx(file, {.procedures_as_graphs = trains}), plan.batch);
+  PlannedBench result;
+  if (!trains) {
+    result.planned = runtime::planned_for_inference(model);
+    result.inputs = random_inputs(result.planned.graph, {}, seed);
+    return result;
+  }
+  const training::TrainingGraphs graphs =
+      training::make_training_graphs(model, "", runtime::planned_training(plan.loss, plan.update));
+  result.planned = runtime::planned_for_training(graphs);
+  result.inputs = random_inputs(result.planned.graph, {}, seed);
+  // The step's number, its part of the batch, the loss's scale and the rate are 1.
+  std::size_t at = result.planned.data.size();
+  for (std::size_t n = at - 4; n < at; ++n) result.inputs[n] = Tensor::scalar(DataType::kFloat, 1);
+  for (const auto* list : {&graphs.parameters, &graphs.statistics})
+    for (const training::TrainedTensor& t : *list) result.inputs[at++] = model.value(t.in_model).constant;
+  for (; at < result.inputs.size(); ++at) {
+    const Tensor& state = result.inputs[at];
+    result.inputs[at] =
+        Tensor::from_reals(state.type(), state.sizes(), std::vector<double>(static_cast<std::size_t>(state.size())));
+  }
+  return result;
+}
+
+// Seconds of each round, in which all processes begin and end together.
+std::vector<double> time_rounds(runtime::PlannedRun& run, const std::vector<Tensor>& inputs, double seconds,
+                                Communicator& processes) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  run.run(inputs);  // prepares
+  std::vector<double> rounds;
+  const Clock::time_point start = Clock::now();
+  do {
+    processes.barrier();
+    const Clock::time_point begin = Clock::now();
+    run.run(inputs);
+    processes.barrier();
+    rounds.push_back(since(begin));
+  } while (!processes.any(processes.rank() == 0 && rounds.size() >= 5 && since(start) > seconds));
+  return rounds;
+}
+
+int bench_plan(const BenchOptions& options, Communicator& processes) {
+  const std::string& file = options.models[0];
+  const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "");
+  PlannedBench bench = planned_bench(plan, file, options.common.seed);
+  require_proved(plan, bench.planned, processes, options.plan);
+  plans::LocalProgram program = local_program(plan, bench.planned.graph, bench.planned.replaced, processes.rank());
+  for (std::size_t i = 0; i < bench.inputs.size(); ++i)
+    bench.inputs[i] = distribution::part_of(bench.inputs[i], program.inputs[i].parts, processes.rank());
+  bench.planned = {};
+  runtime::PlannedRun run(std::move(program), processes, find_backend(options.device, options.math),
+                          {.threads = thread_count(options.common), .kernels = options.kernels});
+  const std::uint64_t before = processes.bytes_sent();
+  const std::vector<double> rounds = time_rounds(run, bench.inputs, parse_seconds(options.seconds), processes);
+  double bytes[] = {static_cast<double>(processes.bytes_sent() - before) / static_cast<double>(rounds.size() + 1)};
+  processes.sum(std::span<double>(bytes));
+  if (processes.rank() != 0) return kDone;
+  const double median = quantile(rounds, 0.5), low = quantile(rounds, 0.1), high = quantile(rounds, 0.9);
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(3) << file << " by " << options.plan << ", " << processes.size() << " processes, "
+       << rounds.size() << " rounds\n  " << median * 1e3 << " ms (" << low * 1e3 << " to " << high * 1e3 << "), "
+       << bytes[0] / 1e6 << " MB sent\n";
+  say(options.common, text.str());
+  nlohmann::json model{{"path", file},         {"median_ms", median * 1e3},           {"p10_ms", low * 1e3},
+                       {"p90_ms", high * 1e3}, {"min_ms", quantile(rounds, 0) * 1e3}, {"per_second", 1 / median}};
+  write_json(options.common, {{"rounds", rounds.size()},
+                              {"models", nlohmann::json::array({std::move(model)})},
+                              {"ratios", nlohmann::json::array()},
+                              {"device", options.device},
+                              {"plan", options.plan},
+                              {"processes", processes.size()},
+                              {"bytes_sent", bytes[0]}});
+  return kDone;
+}
+
+int bench_with_plan(const BenchOptions& options) {
+  if (options.models.size() > 1) throw Error(ErrorCode::kUsage, "--plan is for one model");
+  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--plan excludes --check-kernels");
+  if (!options.shapes.empty()) throw Error(ErrorCode::kUsage, "--plan excludes --shape", {}, "the plan says the sizes");
+  if (options.device != "cpu" && options.device != "reference")
+    throw Error(ErrorCode::kUsage, "--plan excludes --device, other than cpu and reference");
+  return run_in_processes([&](Communicator& processes) { return bench_plan(options, processes); });
+}
+
 int bench_command(const BenchOptions& options) {
+  if (!options.plan.empty()) return bench_with_plan(options);
   const std::vector<AtSizes> sets = read_models(options);
   Interruption interruption;
   const std::unique_ptr<Device> device =
@@ -149,6 +249,8 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
       ->add_option("--shape", o.shapes,
                    "sizes where the models leave them open, NAME=1x3x224x224, or several: NAME=1x8,1x64 (repeatable)")
       ->type_name("NAME=SIZES");
+  command->add_option("--plan", o.plan, "time a run, or a step of training, of the processes that mpirun started by this plan")
+      ->type_name("PLAN");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);
   add_check_kernels(*command, o.check_kernels);

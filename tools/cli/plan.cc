@@ -23,8 +23,8 @@ namespace {
 using plans::ChoiceFinder, plans::Holding, plans::Machine, plans::NodeChoice, plans::OperandTypes, plans::Partition;
 using plans::PartitionOptions, plans::Plan, plans::PlanCheck, plans::PlannedExchange, plans::Simulation;
 
+using runtime::holdings_of, runtime::strategies, runtime::with_batch;
 using runtime::planned_for_inference, runtime::planned_for_training, runtime::planned_training, runtime::PlannedGraph;
-using runtime::with_batch;
 
 struct PlanOptions {
   CommonOptions common;
@@ -40,29 +40,6 @@ PlannedGraph planned_graph(const std::string& file, const std::string& purpose, 
   return planned_for_training(training::make_training_graphs(model, "", planned_training(loss, update)));
 } catch (const Error& e) {
   throw e.where().empty() ? e.within(file) : e;
-}
-
-const std::vector<std::string>& strategies() {
-  static const std::vector<std::string> kStrategies{"auto", "data", "zero", "tensor", "hybrid", "spatial"};
-  return kStrategies;
-}
-
-// Plans of one name say how data and parameters are held; everything else is found.
-std::function<bool(ValueId, const Holding&)> allowed_by(const std::string& strategy, const PlannedGraph& planned) {
-  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
-    return std::find(list.begin(), list.end(), v) != list.end();
-  };
-  return [&planned, strategy, is_in](ValueId v, const Holding& h) {
-    const bool is_whole = h.kind == Holding::Kind::kWhole;
-    const bool is_parameter = is_in(planned.parameters, v), is_data = is_in(planned.data, v);
-    const TensorType& type = planned.graph.value(v).type;
-    if (is_parameter && (strategy == "data" || strategy == "spatial")) return is_whole;
-    if (!is_data || type.rank() == 0) return true;
-    if (strategy == "data" || strategy == "zero" || strategy == "hybrid") return !is_whole && h.axis == 0;
-    if (strategy == "tensor") return is_whole;
-    if (strategy == "spatial") return type.rank() < 4 ? is_whole : !is_whole && h.axis >= 2;
-    return true;
-  };
 }
 
 struct Planned {
@@ -96,7 +73,7 @@ class Planner {
       options.seconds_per_byte = std::max(options.seconds_per_byte, (long_one - short_one) / 1e6);
     }
     options.memory = machine_.memory();
-    options.allowed = allowed_by(strategy, planned_);
+    options.allowed = holdings_of(strategy, planned_);
     options.replaced = planned_.replaced;
     options.seconds = seconds;
     result.partition = partition(planned_.graph, choices_, options);

@@ -42,7 +42,8 @@ StepMaker::StepMaker(const TrainOptions& options, std::int64_t shards, Communica
       device_(keeping_device(options, shards, backend)),
       graph_(options.graph) {
   graph_.seed = options.seed;
-  graph_.guarded = options.memory.bytes == 0 || device_ != nullptr;
+  if (options.planned) device_ = nullptr;
+  graph_.guarded = !options.planned && (options.memory.bytes == 0 || device_ != nullptr);
   if (!options.whole_batch_statistics || shards == 1) return;
   if (options.rewrite || options.memory.bytes > 0)
     throw Error(ErrorCode::kUsage,
@@ -61,6 +62,7 @@ TrainingGraphs StepMaker::make_graphs(const Graph& sized) {
 }
 
 std::unique_ptr<TrainingStep> StepMaker::make_step(const TrainingGraphs& graphs, TrainedTensors start) {
+  if (options_.planned) return options_.planned(graphs, std::move(start));
   ExchangeOptions exchange = options_.exchange;
   exchange.in_order = options_.shards > 0;
   if (device_ != nullptr) return on_device(graphs, exchange, start);

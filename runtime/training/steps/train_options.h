@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "distribution/device_sums.h"
@@ -10,6 +11,7 @@
 #include "runtime/training/graphs/training_graph.h"
 #include "runtime/training/steps/exchange_options.h"
 #include "runtime/training/steps/rate_schedule.h"
+#include "runtime/training/steps/training_step.h"
 
 namespace rewright::training {
 
@@ -39,6 +41,9 @@ struct TrainOptions {
   MemoryBudget memory = {};
   // Sums gradients in GPU memory. Null: in host memory.
   DeviceSums* device_sums = nullptr;
+  // Makes the step of a plan (runtime/planned/planned_step.h), of a graph that is not guarded. Every process then reads whole
+  // batches, and what a process has of anything is the plan's matter. Empty: each process takes its shards of a batch.
+  std::function<std::unique_ptr<TrainingStep>(const TrainingGraphs& graphs, TrainedTensors start)> planned = {};
 };
 
 }  // namespace rewright::training

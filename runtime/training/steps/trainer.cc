@@ -69,6 +69,7 @@ struct Trainer::State {
   const TrainOptions options;
   Communicator& processes;
   const Backend& backend;
+  const std::unique_ptr<Communicator> alone = make_local_communicator();  // for those who read whole batches
   RunData data;
   StepMaker maker;
   TrainingGraphs graphs;
@@ -80,7 +81,7 @@ struct Trainer::State {
         options(o),
         processes(p),
         backend(b),
-        data(model, examples, options, processes),
+        data(model, examples, options, options.planned ? *alone : processes),
         maker(options, data.shards(), processes, backend) {
     make_graphs();
     require_same_start(options, run_facts(options, graphs, data.examples()), model, backend, processes);
@@ -144,7 +145,8 @@ bool Trainer::run(const std::stop_token& stop, const std::function<void(const St
 
 TrainingCheckpoint Trainer::checkpoint() const {
   const State& s = *state_;
-  return make_checkpoint(run_facts(s.options, s.graphs, s.data.examples()), s.progress, s.graphs, s.step->gather());
+  return make_checkpoint(run_facts(s.options, s.graphs, s.data.examples()), s.progress, s.graphs,
+                         s.step->gather_in_first(true));
 }
 
 void Trainer::resume(const TrainingCheckpoint& checkpoint) {
@@ -167,10 +169,11 @@ const Rematerialized* Trainer::rematerialized() const {
   return done ? &*done : nullptr;
 }
 
-Graph Trainer::trained() const {
+Graph Trainer::trained(bool everywhere) const {
   Graph result = state_->model;
   const TrainingGraphs& graphs = state_->graphs;
-  const TrainedTensors all = state_->step->gather();
+  const TrainedTensors all = everywhere ? state_->step->gather() : state_->step->gather_in_first(false);
+  if (!all.parameters.empty() && !all.parameters[0]) return result;
   for (std::size_t n = 0; n < all.parameters.size(); ++n) {
     const ValueId id = graphs.parameters[n].in_model;
     result.set_constant(id, converted(all.parameters[n], result.value(id).type.type));

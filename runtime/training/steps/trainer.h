@@ -49,7 +49,7 @@ class Trainer {
   bool run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report);
 
   // Everything needed to resume the run with the same results; with TrainOptions::shards, independent of the number of
-  // processes. checkpoint(), resume() and trained() are called by all processes.
+  // processes. checkpoint(), resume() and trained() are called by all processes; the first one's checkpoint is complete.
   TrainingCheckpoint checkpoint() const;
   // Throws Error(kBadInput) for the checkpoint of another model or of other options.
   void resume(const TrainingCheckpoint& checkpoint);
@@ -60,7 +60,8 @@ class Trainer {
   // How the memory budget is met; complete in process 0 only. Null without a budget.
   const Rematerialized* rematerialized() const;
   const TrainingGraphs& graphs() const;  // for the examples of one shard
-  Graph trained() const;                 // the model with the trained weights and statistics
+  // The model with the trained weights and statistics; unless `everywhere`, in the first process alone.
+  Graph trained(bool everywhere = true) const;
   std::vector<StepProfile> profile() const;
 
  private:
