@@ -164,7 +164,16 @@ std::vector<double> time_rounds(runtime::PlannedRun& run, const std::vector<Tens
   return rounds;
 }
 
+void require_bench_with_plan(const BenchOptions& options) {
+  if (options.models.size() > 1) throw Error(ErrorCode::kUsage, "--plan is for one model");
+  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--plan excludes --check-kernels");
+  if (!options.shapes.empty()) throw Error(ErrorCode::kUsage, "--plan excludes --shape", {}, "the plan says the sizes");
+  if (options.device != "cpu" && options.device != "reference")
+    throw Error(ErrorCode::kUsage, "--plan excludes --device, other than cpu and reference");
+}
+
 int bench_plan(const BenchOptions& options, Communicator& processes) {
+  require_bench_with_plan(options);
   const std::string& file = options.models[0];
   const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "");
   PlannedBench bench = planned_bench(plan, file, options.common.seed);
@@ -198,17 +207,8 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
   return kDone;
 }
 
-int bench_with_plan(const BenchOptions& options) {
-  if (options.models.size() > 1) throw Error(ErrorCode::kUsage, "--plan is for one model");
-  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--plan excludes --check-kernels");
-  if (!options.shapes.empty()) throw Error(ErrorCode::kUsage, "--plan excludes --shape", {}, "the plan says the sizes");
-  if (options.device != "cpu" && options.device != "reference")
-    throw Error(ErrorCode::kUsage, "--plan excludes --device, other than cpu and reference");
-  return run_in_processes([&](Communicator& processes) { return bench_plan(options, processes); });
-}
-
 int bench_command(const BenchOptions& options) {
-  if (!options.plan.empty()) return bench_with_plan(options);
+  if (!options.plan.empty()) return run_in_processes([&](Communicator& processes) { return bench_plan(options, processes); });
   const std::vector<AtSizes> sets = read_models(options);
   Interruption interruption;
   const std::unique_ptr<Device> device =

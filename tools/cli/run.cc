@@ -277,6 +277,7 @@ std::vector<Tensor> own_inputs(const RunOptions& options, const Graph& graph, co
 }
 
 int run_with_plan(const RunOptions& options, Communicator& processes) {
+  require_executable_with_plan(options);
   const TimeLimit limit(options);
   const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "inference");
   const std::size_t resident = resident_bytes();
@@ -306,10 +307,8 @@ int run_with_plan(const RunOptions& options, Communicator& processes) {
 }
 
 int run_command(const RunOptions& options) {
-  if (!options.plan.empty()) {
-    require_executable_with_plan(options);
+  if (!options.plan.empty())
     return run_in_processes([&](Communicator& processes) { return run_with_plan(options, processes); });
-  }
   const TimeLimit limit(options);
   ImportOptions import;
   const std::map<std::string, Datum> given = read_inputs(options, import);
