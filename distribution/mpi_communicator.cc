@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -120,10 +121,20 @@ class MpiCommunicator : public Communicator {
       for (std::size_t at = 0; at < out.bytes.size(); at += kPiece)
         MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, all_,
                   &requests.emplace_back());
-    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    wait_for(requests);
   }
 
  private:
+  // MPI's own waiting keeps a processor busy, which another thread of this process may compute on.
+  static void wait_for(std::vector<MPI_Request>& requests) {
+    constexpr int kEager = 200;  // some microseconds: messages of processes that are there already
+    int done = 0;
+    for (int polls = 0; !done; ++polls) {
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      if (!done && polls > kEager) std::this_thread::yield();
+    }
+  }
+
   static int piece(std::uint64_t bytes, std::size_t at) {
     return static_cast<int>(std::min<std::uint64_t>(kPiece, bytes - at));
   }
