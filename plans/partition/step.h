@@ -10,7 +10,8 @@ namespace rewright::plans {
 // Puts one block for each node into the simulation: the node on all devices, each for the time of its choice; exchanges of its
 // results stand behind it, so that they run beside what comes next, and exchanges of given values before their first reader.
 // Buffers are what each device holds of each value, from its making to its last reader. Device d is process d; there are as
-// many as the machine has.
+// many as the machine has. What executes plans does as this supposes (runtime/planned/planned_run.h): exchanges of all kinds
+// run beside computing, one after another.
 void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options);
 
 }  // namespace rewright::plans

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 
@@ -11,6 +13,7 @@
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "runtime/planned/planned_step.h"
+#include "runtime/stream.h"
 #include "runtime/testing.h"
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
@@ -131,6 +134,67 @@ std::size_t count(const Plan& plan, plans::Exchange exchange) {
       std::count_if(plan.exchanges.begin(), plan.exchanges.end(), [&](const auto& e) { return e.exchange == exchange; }));
 }
 
+// ---- Exchanges beside computing
+
+// Passes messages on, and says when the first ones have come.
+class Watched final : public Communicator {
+ public:
+  explicit Watched(Communicator& over) : over_(over) {}
+  std::size_t rank() const override { return over_.rank(); }
+  std::size_t size() const override { return over_.size(); }
+  bool has_exchanged() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return done_; });
+  }
+
+ protected:
+  void transfer(std::span<const distribution::Outgoing> sent, std::span<const distribution::Incoming> received) override {
+    over_.exchange(sent, received);
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  Communicator& over_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+};
+
+// Interprets a piece, and goes on behind its first output only when an exchange is done.
+class Waiting final : public Backend {
+ public:
+  explicit Waiting(Watched& processes) : processes_(processes) {}
+  std::string name() const override { return "waiting"; }
+  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions&) const override {
+    return std::make_unique<WaitingSession>(graph, processes_);
+  }
+
+ private:
+  class WaitingSession final : public Session, public StreamingSession {
+   public:
+    WaitingSession(Graph graph, Watched& processes) : graph_(std::move(graph)), processes_(processes) {}
+    std::vector<Tensor> run(std::span<const Tensor> inputs) override { return interpret(graph_, inputs); }
+    bool stream(TensorStream& tensors) override {
+      std::vector<Tensor> inputs;
+      for (std::size_t i = 0; i < graph_.inputs().size(); ++i) inputs.push_back(tensors.input(i));
+      const std::vector<Tensor> results = run(inputs);
+      for (std::size_t o = 0; o < results.size(); ++o) {
+        std::ranges::copy(results[o].bytes(), tensors.output(o).begin());
+        tensors.finished(o);
+        if (!processes_.has_exchanged()) throw Error(ErrorCode::kBadInput, "no exchange began in the midst of the piece");
+      }
+      return true;
+    }
+
+   private:
+    Graph graph_;
+    Watched& processes_;
+  };
+  Watched& processes_;
+};
+
 // ---- Training
 
 // A perceptron with a normalization, and a convolution before it.
@@ -237,6 +301,32 @@ TEST_CASE("planned runs: convolutions cut along the image exchange halos") {
     CHECK(count(plan, plans::Exchange::kHalo) >= 2);
     testing::require_close(graph, by_processes(plan, graph, g.inputs), interpret(graph, g.inputs), {});
   }
+}
+
+TEST_CASE("planned runs: an exchange begins when its value is there, beside the rest of the piece") {
+  RandomGraph g(5);
+  const ValueId x = g.input({4, 8}), w = g.input({8, 4});
+  g.graph.add_output("product", node(g.graph, "MatMul", {x, w}).at(0));
+  g.graph.add_output("other", node(g.graph, "Tanh", {x}).at(0));
+  g.graph.tidy();
+  plans::Partition partition;
+  for (const auto& each : g.graph.nodes()) {
+    plans::NodeChoice chosen = plans::whole_choice(*each);
+    for (const plans::NodeChoice& choice : choices_for(2).of(g.graph, *each))
+      if (each->op->name() == "MatMul" && choice.gives[0].kind == plans::Holding::Kind::kPartial) chosen = choice;
+    partition.nodes.push_back(chosen);
+  }
+  partition.given.resize(g.graph.value_count());
+  plans::PartitionOptions options;
+  options.processes = 2;
+  const Plan plan = make_plan(g.graph, partition, options);
+  REQUIRE(count(plan, plans::Exchange::kAllReduce) == 1);
+  run_as_processes(2, [&](Communicator& processes) {
+    Watched watched(processes);
+    PlannedRun run(plans::local_program(plan, g.graph, {}, processes.rank()), watched, Waiting(watched), {});
+    if (run.program().pieces.size() != 1) throw Error(ErrorCode::kBadInput, "the program has several pieces");
+    if (run.run(g.inputs).size() != 2) throw Error(ErrorCode::kBadInput, "an output is missing");
+  });
 }
 
 TEST_CASE("planned training: by every strategy the losses are those of one process", "[long]") {

@@ -42,7 +42,8 @@ struct TrainOptions {
   // Sums gradients in GPU memory. Null: in host memory.
   DeviceSums* device_sums = nullptr;
   // Makes the step of a plan (runtime/planned/planned_step.h), of a graph that is not guarded. Every process then reads whole
-  // batches, and what a process has of anything is the plan's matter. Empty: each process takes its shards of a batch.
+  // batches, and what a process has of anything is the plan's matter. `start` may be views of the model's file. Empty: each
+  // process takes its shards of a batch.
   std::function<std::unique_ptr<TrainingStep>(const TrainingGraphs& graphs, TrainedTensors start)> planned = {};
 };
 

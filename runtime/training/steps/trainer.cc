@@ -33,14 +33,15 @@ std::vector<Tensor> shared_zeros_like(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-// Moves the initial values of trained tensors out of the model and its graphs.
-TrainedTensors take_start(Graph& model, TrainingGraphs& graphs) {
+// Moves the initial values of trained tensors out of the model and its graphs; as views of the model's file, unless they are
+// to be `owned`.
+TrainedTensors take_start(Graph& model, TrainingGraphs& graphs, bool owned) {
   std::vector<ValueId> taken;
   const auto copies = [&](const std::vector<TrainedTensor>& which) {
     std::vector<Tensor> tensors;
     for (const TrainedTensor& t : which) {
       const Tensor& start = model.value(t.in_model).constant;
-      tensors.push_back(start.type() == t.type ? copy_of(start) : converted(start, t.type));
+      tensors.push_back(start.type() != t.type ? converted(start, t.type) : owned ? copy_of(start) : start);
       taken.push_back(t.in_model);
     }
     return tensors;
@@ -85,7 +86,7 @@ struct Trainer::State {
         maker(options, data.shards(), processes, backend) {
     make_graphs();
     require_same_start(options, run_facts(options, graphs, data.examples()), model, backend, processes);
-    step = maker.make_step(graphs, take_start(model, graphs));
+    step = maker.make_step(graphs, take_start(model, graphs, !options.planned));
     give_back_free_memory();
   }
 
