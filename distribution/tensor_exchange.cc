@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
 #include "distribution/all_reduce.h"
@@ -117,11 +118,13 @@ void send_boxes(Communicator& processes, std::vector<Packet> sent, const Tensor&
 
 template <class T>
 T combined(Reduction reduction, T a, T b) {
+  // Integers wrap around.
+  using Number = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
   switch (reduction) {
     case Reduction::kSum:
-      return static_cast<T>(a + b);
+      return static_cast<T>(static_cast<Number>(a) + static_cast<Number>(b));
     case Reduction::kProduct:
-      return static_cast<T>(a * b);
+      return static_cast<T>(static_cast<Number>(a) * static_cast<Number>(b));
     case Reduction::kMax:
       return a < b || b != b ? b : a;
     case Reduction::kMin:

@@ -116,6 +116,16 @@ TEST_CASE("tensors in parts: what cannot be exchanged is refused") {
   CHECK_THROWS_AS(redistribute(*alone, numbers, {4}, {}, {0, {{0, 5}}}), Error);
 }
 
+TEST_CASE("tensors in parts: sums and products of integers wrap around") {
+  testing::run_as_processes(2, [](Communicator& all) {
+    const std::int64_t values[] = {200, 3};
+    const Tensor mine = Tensor::from_integers(DataType::kUint8, {2}, values);
+    const bool added = combine(all, mine, Reduction::kSum, {}).integers() == std::vector<std::int64_t>{144, 6};
+    const bool multiplied = combine(all, mine, Reduction::kProduct, {}).integers() == std::vector<std::int64_t>{64, 9};
+    if (!added || !multiplied) throw Error(ErrorCode::kBadInput, "they do not");
+  });
+}
+
 TEST_CASE("tensors in parts: maxima of numbers that are none") {
   testing::run_as_processes(2, [](Communicator& all) {
     const double values[] = {all.rank() == 0 ? NAN : 1.0, all.rank() == 1 ? NAN : 1.0};
