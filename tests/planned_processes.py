@@ -220,7 +220,7 @@ class Planned(training.Fixture):
     def test_a_process_that_is_killed_ends_all_and_leaves_a_whole_checkpoint(self):
         rng = random.Random(6)
         plan = self.plan(2, "--batch", "12", "--strategy", "tensor")
-        options = ["--epochs", "400", "--plan", plan, "--checkpoint", str(self.state), "--save-every", "5"]
+        options = ["--quiet", "--epochs", "400", "--plan", plan, "--checkpoint", str(self.state), "--save-every", "5"]
         interrupted = 0
         for _ in range(3):
             self.state.unlink(missing_ok=True)
