@@ -43,7 +43,7 @@ from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
 import rewright  # noqa: E402
-from rewright.torch_backend import account, session  # noqa: E402
+from rewright.torch_backend import session  # noqa: E402
 
 TORCHVISION = {
     "resnet18": 64,
@@ -591,48 +591,6 @@ class Use(unittest.TestCase):
                 del run
                 torch._dynamo.reset()
             self.assertEqual([name.endswith(".onnx") for name in os.listdir(folder)], [True])
-
-    def test_the_graphs_of_a_model_share_its_budget(self):
-        class Broken(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = nn.ModuleList(nn.Linear(4 + i, 5 + i) for i in range(5))
-
-            def forward(self, x):  # not as a loop: dynamo leaves loops with breaks to torch
-                a, b, c, d, e = self.layers
-                x = a(x).relu()
-                torch._dynamo.graph_break()
-                x = b(x).relu()
-                torch._dynamo.graph_break()
-                x = c(x).relu()
-                torch._dynamo.graph_break()
-                x = d(x).relu()
-                torch._dynamo.graph_break()
-                return e(x).relu()
-
-        def search(model, budget, **options):
-            granted.append(float(budget.rstrip("s")))
-            now[0] += min(4, granted[-1])
-            return mock.Mock(serialize=lambda: model)
-
-        module, x, now, granted = Broken().eval(), torch.randn(2, 4), [0.0], []
-        with mock.patch("rewright.optimize", search), mock.patch.object(account.Account.__init__, "__defaults__", (lambda: now[0],)), torch.no_grad():
-            run = compiled(module, budget="10s")
-            self.assertLess(error(run(x), module(x)), 1e-5)
-            self.assertEqual(granted, [10, 6, 2, 0.5, 0.5])
-            # Another model, with the same options, has time of its own.
-            granted.clear()
-            other = torch.compile(Broken().eval(), backend="rewright", options={"budget": "10s"})
-            other(x)
-            self.assertEqual(granted, [10, 6, 2, 0.5, 0.5])
-
-    def test_a_budget_that_was_overdrawn_is_for_no_search(self):
-        now = [0.0]
-        shared = account.Account(10, lambda: now[0])
-        for spends, expected in ((9, 10), (1.5, 1), (0.4, 0.5), (0.3, 0.5), (0, None)):
-            with shared.search() as seconds:
-                self.assertEqual(seconds, expected)
-                now[0] += spends
 
     def test_equal_graphs_are_searched_once(self):
         class Twice(nn.Module):

@@ -12,7 +12,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 
-from .account import Accounts, compiled_now
+from .account import Accounts, compilation, compiled_now, more_follows
 from .options import Options
 
 log = logging.getLogger("rewright.torch_backend")
@@ -35,10 +35,13 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
     seconds = None if options.search is None else options.budget_seconds()
     account = None if seconds is None else _account(seconds)
     compile_part = functools.partial(compile_graph, options=options, account=account)
+    reason = getattr(module, "compile_subgraph_reason", None)
+    ends = reason is not None and not reason.graph_break and not more_follows()
     compiler = aot_autograd(
         fw_compiler=functools.partial(compile_part, kind="forward"),
-        bw_compiler=functools.partial(compile_part, kind="backward"),
-        inference_compiler=functools.partial(compile_part, kind="inference"),
+        # Backward passes come in the opposite order.
+        bw_compiler=functools.partial(compile_part, kind="backward", last=account is not None and account().graphs == 1),
+        inference_compiler=functools.partial(compile_part, kind="inference", last=ends),
         decompositions={},  # torch's own operators, for what stays there
     )
     # Gradients of resamplings have no translation, but those of their parts do.
@@ -49,6 +52,9 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
 def _account(seconds):
     """The account of the model that is being compiled at this time: a graph compiled for one model may run for another of its class."""
     function, again = compiled_now()
+    account = _accounts.of(function, again, seconds)
+    account.graphs += 1
+    compilation.charge(account)
     return lambda: _accounts.of(compiled_now()[0] or function, again, seconds)
 
 

@@ -1,5 +1,6 @@
 """One graph of torch's: which of it leaves torch, and what that is made of."""
 
+import contextlib
 import copy
 import logging
 import operator
@@ -20,10 +21,11 @@ log = logging.getLogger("rewright.torch_backend")
 _MOST_SPLITS = 30
 
 
-def compile_graph(module, inputs, *, options, kind, account=None):
-    """Called by aot_autograd for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward"."""
+def compile_graph(module, inputs, *, options, kind, account=None, last=False):
+    """Called by aot_autograd for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward". last: no
+    other graph of the model follows in the call."""
     counters["rewright"]["graphs"] += 1
-    graph = Graph(options, kind, counters["rewright"]["graphs"], account)
+    graph = Graph(options, kind, counters["rewright"]["graphs"], account, last)
     untouched = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     try:
         _allow_other_strides(module)
@@ -80,12 +82,14 @@ def _untranslatable(module, candidates):
 class Graph:
     """Shared by the parts of a graph."""
 
-    def __init__(self, options, kind, number, account):
+    def __init__(self, options, kind, number, account, last=False):
         self.options = options
-        self.account = account
+        self.account = account or (lambda: None)
+        self.last = last
         self.label = f"graph {number} ({kind})"
         self.splits = 0
         self.parts = 0
+        self.not_run = 0  # of the parts
 
     def compiled(self, module, fixed):
         """The module with its suitable nodes in parts. fixed: placeholders with parameters, buffers and constants."""
@@ -103,6 +107,7 @@ class Graph:
         def make(part, call):
             at = [i for i, node in enumerate(call.args) if node.op == "get_attr" or node.name in fixed]
             self.parts += 1
+            self.not_run += 1
             return Part(part, at, self.options, self, f"{self.label} part {self.parts}")
 
         return split(module, inside, make)
@@ -135,4 +140,16 @@ class Graph:
         return self._split(part.module, inside, {part.placeholders[at] for at in part.fixed})
 
     def session(self, model, shapes):
-        return sessions.session(model, self.options, shapes, self.account and self.account())
+        return sessions.session(model, self.options, shapes, self.account(), last=self.last and self.not_run <= 1)
+
+    def spending(self):
+        """While a part of the model is being made."""
+        account = self.account()
+        return contextlib.nullcontext() if account is None else account.spending()
+
+    def has_run(self):
+        """Called by each part after its first run."""
+        self.not_run -= 1
+        account = self.account()
+        if self.last and self.not_run <= 0 and account is not None:
+            account.settle()

@@ -6,10 +6,12 @@ import threading
 
 import torch
 
+from . import account
 from . import exporter as exporters
 from .constants import Constant
 from .lowering import lowered
 from .orders import inverse, order_of, permute
+from .session import is_usage
 
 log = logging.getLogger("rewright.torch_backend")
 
@@ -22,6 +24,7 @@ class _Bound:
 
     def __init__(self, session, constants, orders):
         self.session = session
+        self.checked = 0  # which of the session's models its results were compared for
         self.orders = orders
         self.constants = {at: Constant(tensor) for at, tensor in constants.items()}
 
@@ -79,6 +82,10 @@ class Part(torch.nn.Module):
                     return self._first(arguments)
         if self.in_torch:
             return self.module(*arguments)
+        if bound.session.settle is not None:  # a second run: no graph came that is known to be the last
+            bound.session.settle()
+        if bound.checked != bound.session.opened:
+            return self._checked(bound, arguments)
         try:
             return self._ordered(bound.run(arguments))
         except Exception as error:  # noqa: BLE001  (sizes that a session cannot work on, or too little memory for its way to do it)
@@ -94,27 +101,59 @@ class Part(torch.nn.Module):
         return tuple(result if back is None else result.permute(back) for result, back in zip(results, self.back))
 
     def _first(self, arguments):
+        with self.shared.spending():
+            results = self._made(arguments)
+        self.shared.has_run()
+        return results
+
+    def _made(self, arguments):
         self._forget_changed(arguments)
         try:
             bound = self._bind(arguments)
-            results = self._ordered(bound.run(arguments))
+            results = self._run(bound, arguments)
         except Exception as error:  # noqa: BLE001
             if is_usage(error):
                 raise
             self.shared.count("parts in torch")
             return self._without(error, arguments)
-        if self.options.check:
-            with torch.no_grad():
-                expected = self.module(*arguments)
-            reason = difference(results, expected)
-            if reason:
-                log.error("%s: stays with torch: its results differ: %s", self.label, reason)
-                self.shared.count("parts that differed")
-                self._give_up()
-                return expected
+        expected = self._compared(bound, results, arguments)
+        if expected is not None:
+            return expected
         self.shared.count("parts")
         self.sessions.append(bound)
         return results
+
+    def _run(self, bound, arguments):
+        start = account.clock()
+        results = self._ordered(bound.run(arguments))
+        bound.session.took = account.clock() - start
+        return results
+
+    def _checked(self, bound, arguments):
+        """The first run of another model in the session."""
+        try:
+            results = self._run(bound, arguments)
+        except Exception as error:  # noqa: BLE001
+            log.warning("%s: stays with torch from now on: %s", self.label, _line(error))
+            self._give_up()
+            return self.module(*arguments)
+        expected = self._compared(bound, results, arguments)
+        return results if expected is None else expected
+
+    def _compared(self, bound, results, arguments):
+        """None if the results are right; else torch's, which has the part from now on."""
+        bound.checked = bound.session.opened
+        if not self.options.check:
+            return None
+        with torch.no_grad():
+            expected = self.module(*arguments)
+        reason = difference(results, expected)
+        if not reason:
+            return None
+        log.error("%s: stays with torch: its results differ: %s", self.label, reason)
+        self.shared.count("parts that differed")
+        self._give_up()
+        return expected
 
     def _forget_changed(self, arguments):
         for bound in list(self.sessions):
@@ -167,11 +206,6 @@ class Part(torch.nn.Module):
     def _give_up(self):
         self.sessions.clear()
         self.in_torch = True
-
-
-def is_usage(error):
-    """Whether an error says that the user's options are wrong."""
-    return str(getattr(error, "code", "")).lower().endswith("usage")
 
 
 def _line(error):

@@ -1,8 +1,12 @@
 """Models made faster, and run on torch's tensors: the one place that asks Rewright for anything."""
 
+import logging
+
 import torch
 
 import rewright
+
+log = logging.getLogger("rewright.torch_backend")
 
 _BFLOAT16 = "tensor(bfloat16)"
 
@@ -20,21 +24,44 @@ def optimized(model, options, shapes, seconds=None):
 
 
 class Session:
-    """model: serialized."""
+    """model: serialized. Another that computes the same may take its place later."""
 
     def __init__(self, model, options):
-        settings = rewright.SessionOptions()
+        self.options = options
+        self.opened = 0  # how many models it has run
+        self.settle = None  # what searches for all of the models that wait for it, if this one does
+        self.took = 0.0  # seconds of the first run
+        self._open(model)
+
+    def _open(self, model):
+        options, settings = self.options, rewright.SessionOptions()
         settings.intra_op_num_threads = options.threads
         settings.math = options.math
         settings.kernels = options.kernels
-        self.session = rewright.InferenceSession(model, settings, device=options.device)
-        self.names = [value.name for value in self.session.get_inputs()]
-        self.known = [value.type != _BFLOAT16 for value in self.session.get_outputs()]
+        session = rewright.InferenceSession(model, settings, device=options.device)
+        names = [value.name for value in session.get_inputs()]
+        self._state = session, names, [value.type != _BFLOAT16 for value in session.get_outputs()]
+        self.opened += 1
+
+    def improve(self, better, seconds):
+        """Runs better(seconds), a model, from now on. If there is none, all stays as it is."""
+        try:
+            self._open(better(seconds))
+        except rewright.Error as error:
+            if is_usage(error):
+                raise
+            log.warning("a graph runs as it is: %s", error)
 
     def run(self, tensors):
         """tensors: row-major, one for each input, in order. They are read where they are; the results are in memory of their own."""
-        given = dict(zip(self.names, map(_array, tensors), strict=True))
-        return [_tensor(array, known) for array, known in zip(self.session.run(None, given), self.known, strict=True)]
+        session, names, known = self._state
+        given = dict(zip(names, map(_array, tensors), strict=True))
+        return [_tensor(array, one) for array, one in zip(session.run(None, given), known, strict=True)]
+
+
+def is_usage(error):
+    """Whether an error says that the user's options are wrong."""
+    return str(getattr(error, "code", "")).lower().endswith("usage")
 
 
 def _array(tensor):

@@ -1,5 +1,6 @@
 """Sessions by what they compute: a graph that is there already is not optimized a second time."""
 
+import functools
 import hashlib
 import os
 import tempfile
@@ -8,22 +9,39 @@ import weakref
 
 import rewright
 
+from .account import LEAST_SHARE
 from .session import Session, optimized
 
 _alive = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def session(model, options, shapes, account=None):
-    """A session for a serialized model. shapes: of the inputs with open sizes, by name, those to optimize for. account: of the time for it."""
+def session(model, options, shapes, account=None, last=True):
+    """A session for a serialized model. shapes: of the inputs with open sizes, by name, those to optimize for. account: of the time for
+    it. last: no other session is to be made of the account's time in this call."""
     key = _key(model, options, shapes)
     with _lock:
         found = _alive.get(key)
     if found is None:
-        found = Session(_search(model, options, shapes, key, account), options)
+        found = _made(model, options, shapes, key, account, last)
         with _lock:
             found = _alive.setdefault(key, found)
     return found
+
+
+def _made(model, options, shapes, key, account, last):
+    kept = None if options.search is None else _kept(options, key)
+    if options.search is None or kept is not None:
+        return Session(kept or model, options)
+    better = functools.partial(_search, model, options, shapes, key)
+    if account is None:
+        return Session(better(), options)
+    if not last or not account.nothing_waits():
+        made = Session(model, options)
+        account.wait(made, functools.partial(better, whole=account.seconds))
+        return made
+    with account.search() as seconds:
+        return Session(better(seconds, account.seconds) if seconds >= LEAST_SHARE * account.seconds else model, options)
 
 
 def _key(model, options, shapes):
@@ -31,31 +49,25 @@ def _key(model, options, shapes):
     return hashlib.sha256(hashlib.sha256(model).digest() + described.encode()).hexdigest()
 
 
-def _search(model, options, shapes, key, account):
-    """The optimized model: from the folder of an earlier one, else by a search, and then it is put there, whole or not at all."""
-    if options.search is None:
-        return model
-    if options.cache is None:
-        return _searched(model, options, shapes, account)[0]
-    path = os.path.join(options.cache, f"{key}.onnx")
-    if os.path.exists(path):
-        with open(path, "rb") as file:
-            return file.read()
-    best, had_time = _searched(model, options, shapes, account)
-    if not had_time:  # another process may have more for it
+def _path(options, key):
+    return os.path.join(options.cache, f"{key}.onnx")
+
+
+def _kept(options, key):
+    """The optimized model of an earlier search, from the folder for them."""
+    if options.cache is None or not os.path.exists(_path(options, key)):
+        return None
+    with open(_path(options, key), "rb") as file:
+        return file.read()
+
+
+def _search(model, options, shapes, key, seconds=None, whole=None):
+    """The optimized model. It is put into the folder, whole or not at all, if it had half of the time of a graph by itself."""
+    best = optimized(model, options, shapes, seconds)
+    if options.cache is None or (seconds is not None and seconds < 0.5 * whole):  # another process may have more for it
         return best
     os.makedirs(options.cache, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=options.cache, suffix=".new", delete=False) as file:
         file.write(best)
-    os.replace(file.name, path)
+    os.replace(file.name, _path(options, key))
     return best
-
-
-def _searched(model, options, shapes, account):
-    """The optimized model, and whether there was as much time for it as a graph by itself has, or half of that."""
-    if account is None:
-        return optimized(model, options, shapes), True
-    with account.search() as seconds:
-        if seconds is None:
-            return model, False
-        return optimized(model, options, shapes, seconds), seconds >= 0.5 * account.seconds
