@@ -133,6 +133,10 @@ def convolutions():
         return (convolution(x, w, 2, 1) - m) / np.sqrt(v + x.dtype.type(1e-5)) * a + b
 
     yield "Conv 256 to 64, 3x3, strides 2, BatchNormalization, in one chain", normed, {"x": x}, weights, norm
+    x = np.maximum(normal(1, 256, 14, 14), 0)
+    weights = {f"w{i}": normal(64, 256, 1, 1) for i in range(4)}
+    added = [node("Conv", "x", f"w{i}", f"c{i}") for i in range(4)] + [node("Add", "c0", "c1", "s1"), node("Add", "s1", "c2", "s2"), node("Add", "s2", "c3", "y")]
+    yield "Conv 256 to 64, 1x1, four that are added", added, {"x": x}, weights, lambda x, *w: sum(convolution(x, one) for one in w)
     x, w = normal(1, 64, 6, 14, 14), normal(32, 64, 3, 3, 3)
 
     def in_space(x, w):

@@ -14,8 +14,9 @@ constexpr std::int64_t kPartBytes = 32 << 10;      // of an image; read again fo
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel; above, rows of the window are processed one after the other
 constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, for that
-constexpr double kMultiplications = 100;           // a nanosecond
-constexpr double kCopied = 8;                      // floats
+constexpr std::int64_t kApart = 48;  // terms in one chain of additions; rounds less than all of them, and costs a few percent
+constexpr double kMultiplications = 100;  // a nanosecond
+constexpr double kCopied = 8;             // floats
 
 // Are windows single pixels, all inside the image?
 bool is_of_single_pixels(const ImageShape& s) {
@@ -61,6 +62,9 @@ class DirectConvolution final : public Kernel {
         }
     }));
     bias_ = panels_.by_column(finish_.bias);
+    const std::int64_t terms = std::max<std::int64_t>(1, tile_.width * tile_.length);
+    apart_ = (kApart + terms - 1) / terms;
+    if (2 * apart_ > s.kernel[0]) apart_ = s.kernel[0];
     tile_.x_stride = s.strides[1] * s.channels;
     tile_.row_stride = s.dilations[0] * padded_width_ * s.channels;
     tile_.column_stride = s.dilations[1] * s.channels;
@@ -167,15 +171,12 @@ class DirectConvolution final : public Kernel {
     to = std::min(to, highest);
     if (from >= to && !first && !last) return;
     ConvolutionLoops::Tile t = tile_;
-    t.height = std::max<std::int64_t>(0, to - from);
     t.vectors = panels_.vectors(panel);
     t.columns = panels_.columns(panel);
-    t.w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
-    t.bias = bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
-    if (!last) {
-      t.low = -std::numeric_limits<float>::infinity();
-      t.high = -t.low;
-    }
+    const std::int64_t height = std::max<std::int64_t>(0, to - from);
+    const float* const w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
+    const float* const bias =
+        bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
     const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
     for (std::int64_t b = 0; b < blocks; ++b) {
@@ -186,6 +187,8 @@ class DirectConvolution final : public Kernel {
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
+      t.w = w;
+      t.bias = bias;
       if (!first) {
         t.addend = t.y;
         t.addend_stride = t.y_stride;
@@ -193,7 +196,23 @@ class DirectConvolution final : public Kernel {
         t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + pixel * s_.outputs + channel : nullptr;
         t.addend_stride = s_.outputs;
       }
+      sum(t, height, last);
+    }
+  }
+
+  // Sums of `apart_` rows of the window, each in a chain of its own: one chain over all of them rounds more.
+  void sum(ConvolutionLoops::Tile t, std::int64_t height, bool last) const {
+    for (std::int64_t done = 0; done == 0 || done < height; done += apart_) {
+      t.height = std::min(apart_, height - done);
+      const bool ends = last && done + apart_ >= height;
+      t.low = ends ? tile_.low : -std::numeric_limits<float>::infinity();
+      t.high = ends ? tile_.high : std::numeric_limits<float>::infinity();
       loops_.tile(t);
+      t.x += apart_ * t.row_stride;
+      t.w += apart_ * t.width * t.length * t.vectors * loops_.lanes;
+      t.bias = nullptr;
+      t.addend = t.y;
+      t.addend_stride = t.y_stride;
     }
   }
 
@@ -217,6 +236,7 @@ class DirectConvolution final : public Kernel {
   ConvolutionLoops::Tile tile_{};
   std::int64_t padded_width_ = 0;
   std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile, pixels of a part, panels of a set
+  std::int64_t apart_ = 1;                           // rows of the window that are one chain of additions
   std::int64_t strip_ = 1;                           // rows of a unit
   bool by_window_row_ = false;                       // is the result summed one window row after the other?
   bool copied_ = false, gathered_ = false;           // with its padding; only the pixels read
