@@ -171,6 +171,11 @@ def optimize(model, *, output=None, certificate=None, report=None, progress=None
 _OPTIONS.document(optimize)
 
 
+def check_names(options):
+    """UsageError for a name that is no option of optimize()."""
+    _OPTIONS.pairs(options)
+
+
 async def optimize_async(model, *, output=None, certificate=None, report=None, progress=None, **options):
     """optimize() without blocking the event loop. `progress` is called in the loop, and its answer is ignored: to end
     the work, cancel the task."""

@@ -8,6 +8,7 @@ import threading
 import weakref
 
 import rewright
+from rewright.optimization import check_names
 
 from .account import LEAST_SHARE
 from .session import Session, optimized
@@ -37,6 +38,7 @@ def _made(model, options, shapes, key, account, last):
     if account is None:
         return Session(better(), options)
     if not last or not account.nothing_waits():
+        check_names(dict(options.search))  # which the search would do later
         made = Session(model, options)
         account.wait(made, functools.partial(better, whole=account.seconds))
         return made

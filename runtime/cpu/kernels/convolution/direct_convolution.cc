@@ -183,7 +183,7 @@ class DirectConvolution final : public Kernel {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
       const std::int64_t pixel = (pixels.image * s_.out_height + row) * s_.out_width + begin;
-      const std::int64_t at = t.height > 0 ? (pixels.image * s_.height + top + from * d) * padded_width_ : 0;
+      const std::int64_t at = height > 0 ? (pixels.image * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
