@@ -113,6 +113,8 @@ ConvolutionMethod fastest_convolution(const ImageShape& s, Isa isa, bool transfo
   // Here the library's kernels lose a fifth.
   const bool strided = s.strides[0] > 1 || s.strides[1] > 1;
   if (strided && s.group > 1 && s.group < s.channels) return ConvolutionMethod::kDirect;
+  // Several outputs for each channel, which it has plain loops for.
+  if (s.group > 1 && s.group == s.channels && s.outputs > s.channels) return ConvolutionMethod::kDirect;
   if (!transforms) return ConvolutionMethod::kLibrary;
   const Rates r = rates(isa);
   std::pair<ConvolutionMethod, double> best{ConvolutionMethod::kLibrary, kWorthwhile * direct_nanoseconds(s, r)};

@@ -208,6 +208,11 @@ TEST_CASE("the choice of a convolution") {
     ImageShape groups = s;
     groups.group = 16;
     CHECK(cpu::fastest_convolution(groups, isa) == ConvolutionMethod::kGrouped);
+    ImageShape multiplied = s;
+    multiplied.group = 64;
+    CHECK(cpu::fastest_convolution(multiplied, isa, false) == ConvolutionMethod::kLibrary);
+    multiplied.outputs = 128;
+    CHECK(cpu::fastest_convolution(multiplied, isa) == ConvolutionMethod::kDirect);
     ImageShape wide = s;
     wide.kernel[0] = wide.kernel[1] = 7;
     wide.pads_begin[0] = wide.pads_begin[1] = 3;
