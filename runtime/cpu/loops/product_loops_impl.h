@@ -112,9 +112,16 @@ void multiply(const ProductBlock& block, Count rows, Count vectors) {
   }
 }
 
-// ---- Functions. In this order each bound is one instruction, and NaN passes through.
-inline V at_least(V low, V x) { return low > x ? low : x; }
-inline V at_most(V high, V x) { return high < x ? high : x; }
+// ---- Functions. In this order each bound is one instruction, and NaN passes through. (GCC would turn around the comparison
+// with a constant, and two instructions are needed then.)
+inline V at_least(V low, V x) {
+  keep_in_register(low);
+  return low > x ? low : x;
+}
+inline V at_most(V high, V x) {
+  keep_in_register(high);
+  return high < x ? high : x;
+}
 inline V magnitude(V x) { return (V)((VI)x & 0x7fffffff); }
 
 // exp(x) = 2^k exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite from 88.4 on.
@@ -231,17 +238,19 @@ inline float total(V v) {
 // ---- Softmax
 inline V larger(V x, V y) { return x > y ? x : y; }
 
-// NaN is never the largest; its exponential makes the sum NaN.
-float exponentials(float* row, Count n, float* largest) {
+// The exponentials of x - *largest go to y, which may be x, or nowhere; returns their sum. NaN is never the largest; its
+// exponential makes the sum NaN.
+template <bool kWritten>
+inline float exponentials_of(const float* x, float* y, Count n, float* largest) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   V top[4];
   for (V& t : top) t = splat(kLowest);
   Count c = 0;
   for (; c + 4 * kLanes <= n; c += 4 * kLanes)
-    for (Count k = 0; k < 4; ++k) top[k] = larger(load(row + c + k * kLanes), top[k]);
-  for (; c + kLanes <= n; c += kLanes) top[0] = larger(load(row + c), top[0]);
-  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](float x, float y) { return x > y ? x : y; });
-  for (; c < n; ++c) most = row[c] > most ? row[c] : most;
+    for (Count k = 0; k < 4; ++k) top[k] = larger(load(x + c + k * kLanes), top[k]);
+  for (; c + kLanes <= n; c += kLanes) top[0] = larger(load(x + c), top[0]);
+  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](float a, float b) { return a > b ? a : b; });
+  for (; c < n; ++c) most = x[c] > most ? x[c] : most;
   most = *largest > most ? *largest : most;
   *largest = most;
   const float subtracted = most == kLowest ? 0.0f : most;
@@ -250,20 +259,22 @@ float exponentials(float* row, Count n, float* largest) {
     const Count end = std::min(n, c + kSummed * kLanes);
     V part{};
     for (; c + kLanes <= end; c += kLanes) {
-      const V e = exponential(load(row + c) - subtracted);
-      store(row + c, e);
+      const V e = exponential(load(x + c) - subtracted);
+      if (kWritten) store(y + c, e);
       part += e;
     }
     sums += part;
   }
   float sum = total(sums);
   if (c < n) {
-    const V e = exponential(load_some(row + c, n - c) - subtracted);
-    store_some(row + c, e, n - c);
+    const V e = exponential(load_some(x + c, n - c) - subtracted);
+    if (kWritten) store_some(y + c, e, n - c);
     for (Count l = 0; l < n - c; ++l) sum += e[l];
   }
   return sum;
 }
+
+float exponentials(float* row, Count n, float* largest) { return exponentials_of<true>(row, row, n, largest); }
 
 void scale(float* y, Count n, float factor) {
   over_rows(y, n, 1, n, [&](V x) { return x * factor; });
@@ -271,16 +282,14 @@ void scale(float* y, Count n, float factor) {
 
 // ---- Rows
 void softmax(float* y, const float* x, Count n) {
-  std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
   float largest = -std::numeric_limits<float>::infinity();
-  const float sum = exponentials(y, n, &largest);
+  const float sum = exponentials_of<true>(x, y, n, &largest);
   scale(y, n, 1.0f / sum);
 }
 
 void log_softmax(float* y, const float* x, Count n) {
-  std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
   float largest = -std::numeric_limits<float>::infinity();
-  const float logarithm = std::log(exponentials(y, n, &largest));
+  const float logarithm = std::log(exponentials_of<false>(x, y, n, &largest));
   Count c = 0;
   for (; c + kLanes <= n; c += kLanes) store(y + c, load(x + c) - largest - logarithm);
   for (; c < n; ++c) y[c] = x[c] - largest - logarithm;
