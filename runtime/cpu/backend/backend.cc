@@ -218,6 +218,8 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (resources_) {
       arenas = {resources_, &resources_->arenas};
       outputs = {resources_, &resources_->outputs};
+    } else {
+      outputs = std::make_shared<OutputPool>();
     }
     auto runner =
         translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options), arenas, outputs); });
