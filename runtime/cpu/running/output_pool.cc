@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/process_memory.h"
 
@@ -22,7 +23,7 @@ struct OutputPool::Blocks {
     std::size_t bytes = 0;
   };
 
-  // Up to an eighth more, so that outputs of nearly the same size find each other's memory.
+  // Up to an eighth more, so that outputs that grow by a little each time find the memory of earlier ones.
   static std::size_t rounded(std::size_t bytes) {
     const std::size_t unit = std::max(kPage, std::bit_floor(bytes) / 8);
     return (bytes + unit - 1) / unit * unit;
@@ -37,31 +38,31 @@ struct OutputPool::Blocks {
     if (bytes >= 2 * kHugePage) ::madvise(at, bytes, MADV_HUGEPAGE);  // advice: small pages work as well
     return {static_cast<std::byte*>(at), bytes};
   }
-  static void unmap(const Block& block) { ::munmap(block.at, block.bytes); }
+  static void unmap(std::byte* at, std::size_t bytes) { ::munmap(at, bytes); }
 
   ~Blocks() {
-    for (const Block& block : free) unmap(block);
+    for (const auto& [at, bytes] : free) unmap(at, bytes);
   }
 
   Block take(std::size_t bytes) {
     {
       const std::lock_guard lock(mutex);
-      // The smallest that is large enough. Whoever keeps a small output is not to keep a large block.
-      auto best = free.end();
-      for (auto at = free.begin(); at != free.end(); ++at)
-        if (at->bytes >= bytes && at->bytes <= 2 * bytes && (best == free.end() || at->bytes < best->bytes)) best = at;
+      const auto best = smallest_free(bytes);
       if (best != free.end()) {
-        const Block block = *best;
-        free.erase(best);
-        free_bytes -= block.bytes;
-        count(block);
-        return block;
+        std::byte* const at = best->first;
+        auto range = free.extract(best);
+        range.key() += bytes;
+        range.mapped() -= bytes;
+        if (range.mapped() > 0) free.insert(std::move(range));
+        free_bytes -= bytes;
+        count(bytes);
+        return {at, bytes};
       }
     }
     const Block block = map(bytes);
     const std::lock_guard lock(mutex);
-    count(block);
-    drop_oldest();
+    count(bytes);
+    drop_smallest();
     return block;
   }
 
@@ -69,26 +70,50 @@ struct OutputPool::Blocks {
     const std::lock_guard lock(mutex);
     used_bytes -= block.bytes;
     free_bytes += block.bytes;
-    free.push_back(block);
-    drop_oldest();
+    auto range = free.emplace(block.at, block.bytes).first;
+    if (const auto next = std::next(range); next != free.end() && range->first + range->second == next->first) {
+      range->second += next->second;
+      free.erase(next);
+    }
+    if (range != free.begin()) {
+      const auto before = std::prev(range);
+      if (before->first + before->second == range->first) {
+        before->second += range->second;
+        free.erase(range);
+      }
+    }
+    drop_smallest();
   }
 
-  void count(const Block& block) {
-    used_bytes += block.bytes;
+  // The smallest free range of at least so many bytes.
+  std::map<std::byte*, std::size_t>::iterator smallest_free(std::size_t bytes) {
+    auto best = free.end();
+    for (auto range = free.begin(); range != free.end(); ++range)
+      if (range->second >= bytes && (best == free.end() || range->second < best->second)) best = range;
+    return best;
+  }
+
+  void count(std::size_t bytes) {
+    used_bytes += bytes;
     most_used = std::max(most_used, used_bytes);
   }
 
-  void drop_oldest() {
-    auto kept = free.begin();
-    for (; kept != free.end() && used_bytes + free_bytes > most_used; ++kept) {
-      free_bytes -= kept->bytes;
-      unmap(*kept);
+  // Pages that are too many go back to the system, those of the smallest ranges first: they fit the fewest outputs.
+  void drop_smallest() {
+    while (!free.empty() && used_bytes + free_bytes > most_used) {
+      const auto range = smallest_free(0);
+      const std::size_t dropped = std::min(range->second, used_bytes + free_bytes - most_used);
+      range->second -= dropped;
+      free_bytes -= dropped;
+      unmap(range->first + range->second, dropped);
+      if (range->second == 0) free.erase(range);
     }
-    free.erase(free.begin(), kept);
   }
 
   std::mutex mutex;
-  std::vector<Block> free;  // in the order in which they were given back
+  // Whole pages, by address; neighbours are one range, so that the memory of many small outputs serves a large one, and of a
+  // large one many small ones.
+  std::map<std::byte*, std::size_t> free;
   std::size_t free_bytes = 0, used_bytes = 0, most_used = 0;
 };
 
@@ -107,7 +132,7 @@ OutputPool::Output OutputPool::take(DataType type, const Sizes& sizes) {
     if (const std::shared_ptr<Blocks> pool = blocks.lock())
       pool->give_back(block);
     else
-      Blocks::unmap(block);
+      Blocks::unmap(block.at, block.bytes);
   });
   return {Tensor(type, sizes, owner, block.at), block.at};
 }
