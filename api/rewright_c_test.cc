@@ -275,6 +275,49 @@ TEST_CASE("sizes that cannot be run are a status and a text, and the session goe
   rewright_session_free(session);
 }
 
+TEST_CASE("several sets of sizes with weights, through C") {
+  Models given;
+  parse(small_model(), given);
+  const auto sets = [&](const std::vector<const char*>& shapes) {
+    rewright_options* options = nullptr;
+    REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);
+    for (const auto& [name, text] : {std::pair("device", "cpu"), {"estimate", "true"}, {"check", "0"}})
+      REQUIRE(rewright_options_set(options, name, text) == REWRIGHT_OK);
+    for (const char* shape : shapes) REQUIRE(rewright_options_set(options, "shape", shape) == REWRIGHT_OK);
+    rewright_result* result = nullptr;
+    REQUIRE(rewright_optimize(given.model, options, &result) == REWRIGHT_OK);
+    std::vector<std::pair<std::int64_t, double>> found;
+    const auto report = nlohmann::json::parse(rewright_result_report(result));
+    for (const auto& set : report.at("sets_of_sizes")) {
+      found.emplace_back(set.at("sizes").at("batch").get<std::int64_t>(), set.at("weight").get<double>());
+      CHECK(set.at("predicted_ms").at("before").get<double>() > 0);
+    }
+    rewright_value value;  // the result leaves the size open
+    REQUIRE(rewright_model_input(rewright_result_model(result), 0, &value) == REWRIGHT_OK);
+    CHECK(value.sizes[0] == -1);
+    rewright_result_free(result);
+    rewright_options_free(options);
+    return found;
+  };
+  using Sets = std::vector<std::pair<std::int64_t, double>>;
+  CHECK(sets({"x=1x4*3,64x4"}) == Sets{{1, 3}, {64, 1}});
+  CHECK(sets({"x=2..32x4"}).size() == 3);
+
+  // What no input has, and an input that is said twice, are known when the model is.
+  for (const std::vector<const char*>& shapes : {std::vector{"x=1x4,2x5"}, {"z=1x4"}, {"x=1x4", "x=8x4"}}) {
+    rewright_options* options = nullptr;
+    REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);
+    REQUIRE(rewright_options_set(options, "device", "cpu") == REWRIGHT_OK);
+    CHECK(rewright_options_set(options, "shape", "x=1x4*0") == REWRIGHT_USAGE);
+    for (const char* shape : shapes) REQUIRE(rewright_options_set(options, "shape", shape) == REWRIGHT_OK);
+    rewright_result* result = nullptr;
+    CHECK(rewright_optimize(given.model, options, &result) == (shapes.size() == 1 ? REWRIGHT_BAD_INPUT : REWRIGHT_USAGE));
+    CHECK(result == nullptr);
+    CHECK(std::string(rewright_error_text()).find(shapes[0][0]) != std::string::npos);
+    rewright_options_free(options);
+  }
+}
+
 TEST_CASE("an optimization that is told to end gives a whole model") {
   Models given;
   parse(export_onnx_bytes(testing::adapters(12, 32, 4)), given);

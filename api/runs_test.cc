@@ -65,6 +65,17 @@ TEST_CASE("a run is ended by another thread, and the session runs again") {
   CHECK(rewright_session_run_until(nullptr, ending.get(), nullptr, 0, nullptr, 0) == REWRIGHT_USAGE);
 }
 
+TEST_CASE("several sets of sizes with weights, in C++") {
+  const Model model = Model::parse(text_bytes("agraph (float[batch, n] x) => (float[batch, n] y) { a = Neg(x) y = Neg(a) }"));
+  const Options options{{"device", "cpu"}, {"estimate", "true"}, {"check", "0"}, {"shape", "x=1x8*2,4x16,2x64*3"}};
+  const std::string report = optimize(model, options).report();
+  for (const char* weight : {R"("weight":2.0)", R"("weight":1.0)", R"("weight":3.0)"})
+    CHECK(report.find(weight) != std::string::npos);
+  CHECK(report.find(R"("sizes":{"batch":4,"n":16})") != std::string::npos);
+  CHECK(status_of([] { Options{{"shape", "x=1x8*nan"}}; }) == REWRIGHT_USAGE);
+  CHECK(status_of([&] { optimize(model, Options{{"device", "cpu"}, {"shape", "x=1x8,4"}}); }) == REWRIGHT_BAD_INPUT);
+}
+
 TEST_CASE("bound memory is read and written at every run") {
   const Runner runner(doubling());
   std::vector<std::int64_t> times{1};

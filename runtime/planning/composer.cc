@@ -118,13 +118,15 @@ Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const st
   chain.nodes = nodes;
   chain.result = facts.graph().nodes()[static_cast<std::size_t>(nodes.back())]->outputs[0];
   chain.set_expression([&facts, &producers, nodes, start, shorten, result = chain.result] {
-    Chain::Expression e;
-    for (std::size_t a = 0; a < facts.info(result).sizes.size(); ++a)
-      e.position.push_back(Index::fresh("i" + std::to_string(a)));
-    Composer composer(facts, producers, nodes, start, shorten);
-    e.element = composer.compose(nodes.back(), e.position);
-    e.operands = std::move(composer.operands);
-    return e;
+    return facts.composed(nodes, start, shorten, [&] {
+      Chain::Expression e;
+      for (std::size_t a = 0; a < facts.info(result).sizes.size(); ++a)
+        e.position.push_back(Index::fresh("i" + std::to_string(a)));
+      Composer composer(facts, producers, nodes, start, shorten);
+      e.element = composer.compose(nodes.back(), e.position);
+      e.operands = std::move(composer.operands);
+      return e;
+    });
   });
   return chain;
 }

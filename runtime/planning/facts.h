@@ -22,6 +22,7 @@ class Chain {
     Element element;                // of the result, over `operands`
     Indices position;               // the axes of the result
     std::vector<ValueId> operands;  // the first is the start, if any
+    std::uint64_t name = 0;         // a device's, for all of this but the operands' numbers; 0: none
   };
 
   ValueId start = kNoValue;
@@ -79,6 +80,12 @@ class Facts {
   virtual ValueId add_constant_value(Tensor tensor) = 0;
   // The affine function by channel that a chain computes, if it is to be computed as one.
   virtual std::optional<ChannelAffine> channel_affine(const Chain&) const { return std::nullopt; }
+
+  // What `compose` returns for these nodes. A device may know it from other nodes that compute the same.
+  virtual Chain::Expression composed(const std::vector<int>& /*nodes*/, ValueId /*start*/, bool /*shorten*/,
+                                     const std::function<Chain::Expression()>& compose) {
+    return compose();
+  }
 
   // The number in a known value of one element.
   std::optional<double> known_number(ValueId value) const { return only_number(constant(value)); }

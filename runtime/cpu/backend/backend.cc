@@ -69,6 +69,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     plan_options_.threads = usable_threads(options.threads);
     plan_options_.transformed_convolutions = options.transformed_convolutions;
     plan_options_.replacements = options.replacements;
+    plan_options_.open_sizes = options.resources != nullptr || !sizes_known(graph_);  // parts of a model have any
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
     resources_ = std::dynamic_pointer_cast<CpuResources>(options.resources);

@@ -1,6 +1,9 @@
 // Element expressions by tile programs (runtime/cpu/tile): the kernel for everything without another one.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
+#include "base/hash_mix.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/planning/in_place.h"
@@ -9,16 +12,35 @@ namespace rewright::cpu {
 
 namespace {
 
+using Program = std::shared_ptr<const StagedProgram>;
+
 class TileKernel final : public Kernel {
  public:
-  explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
-  void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.workers); }
-  std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
+  explicit TileKernel(Program program) : program_(std::move(program)) {}
+  void run(const Call& call) const override { program_->run(call.inputs, call.outputs[0], call.scratch, call.workers); }
+  std::size_t scratch_bytes() const override { return program_->scratch_bytes(); }
   std::string source() const override { return kGeneratedCode; }
 
  private:
-  StagedProgram program_;
+  Program program_;
 };
+
+// The same one for all steps that compute the same at the same sizes, as the layers of a network do. Null if the expression
+// cannot be compiled.
+Program program_of(Planner& planner, const Expression& e, const TileOperand& out, const std::vector<TileOperand>& operands) {
+  const auto compile = [&]() -> Program {
+    auto program = compile_stages(e.element, e.position, out, operands, {planner.options().isa, false});
+    return program ? std::make_shared<const StagedProgram>(std::move(*program)) : nullptr;
+  };
+  if (e.name == 0) return compile();
+  std::uint64_t name = hash_mix(hash_mix(hash_text("program"), e.name), static_cast<std::uint64_t>(planner.options().isa));
+  const auto add = [&](const TileOperand& o) {
+    name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(o.type)), static_cast<std::uint64_t>(o.layout.channels));
+  };
+  add(out);
+  for (const TileOperand& operand : operands) add(operand);
+  return planner.recognitions().programs.recall(name, compile);
+}
 
 bool may_change_layout(DataType type) { return type == DataType::kFloat || byte_size(type) == 1; }
 
@@ -80,7 +102,7 @@ std::vector<int> read_in_place(const Expression& e, const TileOperand& out, cons
   return result;
 }
 
-void add_tile_step(Planner& planner, const Expression& e, StagedProgram program, const TileOperand& out,
+void add_tile_step(Planner& planner, const Expression& e, Program program, const TileOperand& out,
                    const std::vector<TileOperand>& types) {
   std::vector<int> inputs;
   for (std::size_t k = 0; k < e.operands.size(); ++k)
@@ -107,9 +129,9 @@ bool plan_generated(Planner& planner, const Expression& e) {
     if (attempt == Attempt::kConverted && wanted.plain()) continue;
     const TileOperand out{result.type, result.sizes, attempt == Attempt::kConverted ? wanted : kPlain};
     const std::vector<TileOperand> types = operand_types(planner, e, result, wanted, attempt);
-    auto program = compile_stages(e.element, e.position, out, types, {planner.options().isa, false});
+    Program program = program_of(planner, e, out, types);
     if (!program) continue;
-    add_tile_step(planner, e, std::move(*program), out, types);
+    add_tile_step(planner, e, std::move(program), out, types);
     return true;
   }
   return false;

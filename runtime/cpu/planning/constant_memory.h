@@ -6,11 +6,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace rewright::cpu {
 
-// Thread-safe. Pieces keep the blocks alive.
+// Thread-safe. Pieces keep the blocks alive; a block without pieces goes back to the system.
 class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
  public:
   static std::shared_ptr<ConstantMemory> make() { return std::shared_ptr<ConstantMemory>(new ConstantMemory); }
@@ -27,9 +26,13 @@ class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
   void give_back(std::byte* at, std::size_t bytes);
 
   std::mutex mutex_;
-  std::vector<std::byte*> blocks_;
+  std::map<std::byte*, std::size_t> blocks_;
   std::size_t total_ = 0;                   // bytes of the blocks
   std::map<std::byte*, std::size_t> free_;  // ranges by address; neighbours in one block are merged
 };
+
+// The one copy of these bytes in the process: `piece`, or an equal one that another session has made and that is still used.
+// Sessions of one model, whoever reads the file again, have their packed weights once. Bytes must not change from here on.
+std::shared_ptr<std::byte> only_copy(std::shared_ptr<std::byte> piece, std::size_t bytes);
 
 }  // namespace rewright::cpu

@@ -57,6 +57,10 @@ class Grouping final : public planning::DeviceKernels {
   }
   bool fuses_quantization() const override { return true; }
   void will_be_stored(ValueId value) override { stored_[value] = true; }
+  Chain::Expression composed(const std::vector<int>& nodes, ValueId start, bool shorten,
+                             const std::function<Chain::Expression()>& compose) override {
+    return recalled_expression(planner_, nodes, start, shorten, compose);
+  }
   std::optional<ChannelAffine> channel_affine(const Chain& chain) const override {
     return match_channel_affine(planner_, chain, 1);
   }

@@ -34,6 +34,7 @@ struct Expression {
   const Indices& position;
   ValueId result;
   const std::vector<ValueId>& operands;
+  std::uint64_t name = 0;  // of all that the element depends on, sizes among it; 0: none
 };
 // Do kernels for expressions read and compute this type? Not floats of 8 bits and less, or integers of less.
 inline bool computable_by_expressions(DataType type) { return packed_bits(type) >= (is_real(type) ? 16 : 8); }

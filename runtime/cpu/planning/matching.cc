@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "base/hash_mix.h"
@@ -93,17 +94,26 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
 
 namespace {
 
-std::uint64_t chain_name(const KnownValues& known, const Chain& chain) {
-  const Sizes result = known.info(chain.result).sizes;
-  std::uint64_t name = broadcast_pattern(result, result);
-  std::vector<ValueId> values{chain.start};
-  const auto number_of = [&](ValueId value) {
-    const auto at = std::find(values.begin(), values.end(), value);
-    return static_cast<std::uint64_t>(at - values.begin());
-  };
+std::uint64_t exact_sizes(const Sizes& sizes, const Sizes&) {
+  std::uint64_t name = sizes.size();
+  for (const std::int64_t size : sizes) name = hash_mix(name, static_cast<std::uint64_t>(size));
+  return name;
+}
+
+// A name for what nodes compute, and the values that it numbers: the start, then in the order in which nodes name them.
+// `pattern` says how sizes count.
+struct NamedNodes {
+  std::uint64_t name = 0;
+  std::vector<ValueId> values;
+};
+template <class Pattern>
+NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, ValueId start, const Sizes& result,
+                      const Pattern& pattern) {
+  std::uint64_t name = pattern(result, result);
+  std::vector<ValueId> values{start};
   const auto add_value = [&](ValueId value) {
     if (value == kNoValue) return void(name = hash_mix(name, 1));
-    const std::uint64_t number = number_of(value);
+    const auto number = static_cast<std::uint64_t>(std::find(values.begin(), values.end(), value) - values.begin());
     name = hash_mix(name, number + 2);
     if (number < values.size()) return;
     values.push_back(value);
@@ -113,20 +123,70 @@ std::uint64_t chain_name(const KnownValues& known, const Chain& chain) {
     name = hash_mix(name, is_leaf    ? known.graph().value(value).constant_hash()
                           : constant ? constant.content_hash()
                                      : static_cast<std::uint64_t>(info.type));
-    name = hash_mix(name, broadcast_pattern(info.sizes, result));
+    name = hash_mix(name, pattern(info.sizes, result));
   };
-  const ValueInfo start = known.info(chain.start);
-  name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(start.type)), broadcast_pattern(start.sizes, result));
-  for (const int n : chain.nodes) {
+  if (start != kNoValue) {
+    const ValueInfo info = known.info(start);
+    name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(info.type)), pattern(info.sizes, result));
+  }
+  for (const int n : nodes) {
     const Node& node = *known.graph().nodes()[static_cast<std::size_t>(n)];
     name = hash_mix(hash_mix(name, hash_text(node.op->name())), hash(node.attributes));
     for (const ValueId input : node.inputs) add_value(input);
     for (const ValueId output : node.outputs) add_value(output);
   }
-  return name;
+  return {name, std::move(values)};
+}
+
+std::uint64_t chain_name(const KnownValues& known, const Chain& chain) {
+  return name_nodes(known, chain.nodes, chain.start, known.info(chain.result).sizes, broadcast_pattern).name;
+}
+
+// An expression whose operands are numbers of NamedNodes::values, or constants that it brings.
+struct KnownExpression {
+  struct From {
+    std::size_t number = 0;
+    Tensor constant;  // empty: a value
+  };
+  Element element;
+  Indices position;
+  std::vector<From> operands;
+};
+
+std::shared_ptr<const KnownExpression> known_expression(const KnownValues& known, const Chain::Expression& e,
+                                                        const std::vector<ValueId>& values) {
+  auto result = std::make_shared<KnownExpression>(KnownExpression{e.element, e.position, {}});
+  for (const ValueId operand : e.operands) {
+    const auto at = std::find(values.begin(), values.end(), operand);
+    if (at == values.end())
+      result->operands.push_back({0, known.constant(operand)});
+    else
+      result->operands.push_back({static_cast<std::size_t>(at - values.begin()), {}});
+  }
+  return result;
 }
 
 }  // namespace
+
+Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>& nodes, ValueId start, bool shorten,
+                                      const std::function<Chain::Expression()>& compose) {
+  const ValueId result = known.graph().nodes()[static_cast<std::size_t>(nodes.back())]->outputs[0];
+  const NamedNodes named = name_nodes(known, nodes, start, known.info(result).sizes, exact_sizes);
+  const std::uint64_t name = hash_mix(hash_mix(hash_text("expression"), named.name), shorten ? 1 : 0);
+  std::optional<Chain::Expression> composed;
+  const auto found = known.recognitions().expressions.recall(name, [&] {
+    composed = compose();
+    return known_expression(known, *composed, named.values);
+  });
+  if (composed) {
+    composed->name = name;
+    return *std::move(composed);
+  }
+  Chain::Expression e{found->element, found->position, {}, name};
+  for (const KnownExpression::From& from : found->operands)
+    e.operands.push_back(from.constant ? known.add_constant_value(from.constant) : named.values[from.number]);
+  return e;
+}
 
 std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain) {
   if (!chain.name) chain.name = chain_name(known, chain);

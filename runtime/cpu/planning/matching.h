@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "runtime/cpu/planning/known_values.h"
 #include "runtime/planning/facts.h"
@@ -20,6 +22,10 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 // A name for the function of its start and of other tensors that a chain computes. Chains of equal names compute equal
 // functions for any sizes, if they read non-constant tensors only at the result's position.
 std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain);
+
+// What `compose` returns for these nodes (Facts::composed), remembered for others that compute the same at the same sizes.
+Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>& nodes, ValueId start, bool shorten,
+                                      const std::function<Chain::Expression()>& compose);
 
 // start * scale[c] + shift[c] for constants by channel, along `axis` of the result. Found by evaluating the chain at sample
 // points.

@@ -37,7 +37,8 @@ struct PlanOptions {
   // Chooses among equivalent kernels by measured times; null: by estimate. Only used while planning.
   MeasuredChoices* choices = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that support it: for timing it
-  std::vector<Replacement> replacements = {};         // see SessionOptions
+  bool open_sizes = false;  // there are plans for other sizes: prefers kernels whose packed weights serve them all
+  std::vector<Replacement> replacements = {};  // see SessionOptions
   // For checking kernels (runtime/kernel_check.h): records where values are stored, and keeps them to the end unless that needs
   // too much memory.
   bool checked = false;

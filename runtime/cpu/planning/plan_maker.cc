@@ -93,7 +93,7 @@ class PlanMaker final : public Planner {
     if (group.kernel) return static_cast<NodePlan&>(*group.kernel).emit(*this, group.result);
     if (group.chain) {
       const Chain& chain = *group.chain;
-      if (add_expression({chain.element(), chain.position(), group.result, chain.operands()})) return;
+      if (add_expression({chain.element(), chain.position(), group.result, chain.operands(), chain.expression().name})) return;
       // The nodes may have kernels individually.
       for (const int n : group.nodes) plan_alone(n);
       return;

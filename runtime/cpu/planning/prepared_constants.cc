@@ -94,9 +94,9 @@ Tensor PreparedConstants::get(const ConstantOrigin& origin, std::string_view how
   const std::uint64_t name = cache == nullptr ? 0 : cache_name(origin.content_hash(), how);
   Tensor made = cache == nullptr ? Tensor() : cache->find(name);
   if (!made || made.byte_count() != bytes) {
-    const std::shared_ptr<std::byte> at = memory_->allocate(bytes);
-
+    std::shared_ptr<std::byte> at = memory_->allocate(bytes);
     make(at.get());
+    at = only_copy(std::move(at), bytes);
     made = Tensor(DataType::kUint8, {static_cast<std::int64_t>(bytes)}, at, at.get());
     if (cache != nullptr) cache->add(name, made);
   }

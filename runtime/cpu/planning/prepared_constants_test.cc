@@ -1,7 +1,10 @@
 #include "runtime/cpu/planning/prepared_constants.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "runtime/cpu/testing/graphs.h"
 
@@ -52,6 +55,41 @@ TEST_CASE("an origin's hash is of contents, its key of places") {
   CHECK(ConstantOrigin(a).content_hash() != ConstantOrigin(c).content_hash());
   const std::vector<double> scale{1, 2};
   CHECK(ConstantOrigin(a).add(std::span(scale)).content_hash() != ConstantOrigin(a).content_hash());
+}
+
+TEST_CASE("equal constants of two sessions are one, as long as one of them is used") {
+  constexpr std::size_t kBytes = 100 << 10;
+  const Tensor weights = numbers(1), read_again = numbers(1);
+  const auto fill = [](int value) { return [value](std::byte* to) { std::memset(to, value, kBytes); }; };
+  PreparedConstants first, second;
+  auto third = std::make_unique<PreparedConstants>();
+  const std::byte* const at = first.get(ConstantOrigin(weights), "a", kBytes, nullptr, fill(1)).bytes().data();
+  CHECK(second.get(ConstantOrigin(read_again), "a", kBytes, nullptr, fill(1)).bytes().data() == at);
+  CHECK(second.get(ConstantOrigin(read_again), "b", kBytes, nullptr, fill(2)).bytes().data() != at);
+  CHECK(third->get(ConstantOrigin(numbers(2)), "c", kBytes, nullptr, fill(1)).bytes().data() == at);
+  first.forget(weights.bytes());
+  third.reset();
+  const Tensor kept = second.get(ConstantOrigin(read_again), "a", kBytes, nullptr, fill(3));
+  CHECK(kept.bytes().data() == at);
+  CHECK(std::ranges::all_of(kept.bytes(), [](std::byte b) { return b == std::byte(1); }));
+}
+
+TEST_CASE("threads make equal constants and let them go at once") {
+  constexpr std::size_t kBytes = 20 << 10;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 300; ++round) {
+        PreparedConstants constants;
+        const Tensor weights = numbers(round % 3);
+        const auto fill = [&](std::byte* to) { std::memset(to, round % 3, kBytes); };
+        const Tensor made = constants.get(ConstantOrigin(weights), "a", kBytes, nullptr, fill);
+        wrong += std::ranges::all_of(made.bytes(), [&](std::byte b) { return b == std::byte(round % 3); }) ? 0 : 1;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("memory of constants is used again, and no two pieces overlap") {

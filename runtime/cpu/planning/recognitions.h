@@ -54,8 +54,9 @@ class Recollection {
 };
 
 struct Recognitions {
-  Recollection functions{4096};   // independent of sizes
-  Recollection definitions{384};  // for certain operand sizes; some kilobytes each
+  Recollection functions{4096};  // independent of sizes
+  // For certain operand sizes; some kilobytes each. The layers of a network share them, whatever the sizes.
+  Recollection definitions{384}, expressions{96}, programs{96};
 };
 
 // What `find` returns for the node; it was found before where another node of the graph, or this one at other sizes above 1,

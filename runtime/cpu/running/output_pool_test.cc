@@ -31,10 +31,26 @@ TEST_CASE("memory of an output that nobody has any more is used again, also by o
   CHECK(again.tensor.bytes().data() == again.bytes);
 }
 
-TEST_CASE("a small output does not keep a large one's memory") {
+TEST_CASE("a small output keeps a part of a large one's memory, and the rest serves others") {
   OutputPool pool;
   const std::byte* const at = pool.take(DataType::kFloat, {kLarge}).bytes;
-  CHECK(pool.take(DataType::kFloat, {kLarge / 4}).bytes != at);
+  const OutputPool::Output small = pool.take(DataType::kFloat, {kLarge / 4});
+  const OutputPool::Output other = pool.take(DataType::kFloat, {kLarge / 2});
+  const OutputPool::Output last = pool.take(DataType::kFloat, {kLarge / 4});
+  for (const OutputPool::Output* output : {&small, &other, &last})
+    CHECK((output->bytes >= at && output->bytes < at + sizeof(float) * kLarge));
+}
+
+TEST_CASE("memory of many small outputs serves few large ones") {
+  OutputPool pool;
+  std::vector<OutputPool::Output> many;
+  for (int n = 0; n < 32; ++n) many.push_back(pool.take(DataType::kFloat, {kLarge / 8}));
+  many.clear();
+  const OutputPool::Output large = pool.take(DataType::kFloat, {kLarge});
+  std::memset(large.bytes, 1, large.tensor.byte_count());
+  for (int n = 0; n < 3; ++n) many.push_back(pool.take(DataType::kFloat, {kLarge}));
+  for (OutputPool::Output& output : many) std::memset(output.bytes, 2, output.tensor.byte_count());
+  CHECK(std::ranges::all_of(large.tensor.bytes(), [](std::byte b) { return b == std::byte(1); }));
 }
 
 TEST_CASE("outputs of any size, kept for any time, keep their elements") {

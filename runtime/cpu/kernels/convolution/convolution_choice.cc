@@ -21,12 +21,13 @@ Rates rates(Isa isa) {
   if (isa == Isa::kAvx512) return {115, 16};
   return isa == Isa::kAvx2 ? Rates{56, 8} : Rates{14, 4};
 }
-constexpr double kWeightBytes = 27;       // per nanosecond, from the third-level cache
-constexpr double kNearBytes = 512 << 10;  // fits into the second-level cache
-constexpr double kWorthwhile = 0.9;       // of the library's time
-constexpr double kClose = 2;              // times the fastest: may still be faster in a measurement
-constexpr double kShort = 2.5e6;          // multiplications of 1x1 convolutions that are not worth a step
-constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
+constexpr double kWeightBytes = 27;         // per nanosecond, from the third-level cache
+constexpr double kNearBytes = 512 << 10;    // fits into the second-level cache
+constexpr double kWorthwhile = 0.9;         // of the library's time
+constexpr double kWorthAnotherForm = 0.75;  // of the direct convolution's time
+constexpr double kClose = 2;                // times the fastest: may still be faster in a measurement
+constexpr double kShort = 2.5e6;            // multiplications of 1x1 convolutions that are not worth a step
+constexpr double kManyWeights = 2 << 20;    // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
 constexpr std::int64_t kMostProduct = 16 << 20;  // floats each thread keeps of the products of an image row with the window
 constexpr double kRun = 1, kAddedVector = 0.5, kAddedFloat = 0.35;  // nanoseconds to add a run of floats to a result
@@ -121,6 +122,15 @@ ConvolutionMethod fastest_convolution(const ImageShape& s, Isa isa, bool transfo
   for (const auto& method : transforms_of(s, isa))
     if (method.second < best.second) best = method;
   return best.first;
+}
+
+ConvolutionMethod open_convolution(const ImageShape& s, Isa isa, bool transforms) {
+  const ConvolutionMethod fastest = fastest_convolution(s, isa, transforms);
+  if (fastest == ConvolutionMethod::kLibrary) return by_channel(s) ? fastest : ConvolutionMethod::kDirect;
+  if (fastest != ConvolutionMethod::kWinograd2 && fastest != ConvolutionMethod::kWinograd4) return fastest;
+  const Rates r = rates(isa);
+  return winograd_nanoseconds(s, 4, r) < kWorthAnotherForm * direct_nanoseconds(s, r) ? ConvolutionMethod::kWinograd4
+                                                                                      : ConvolutionMethod::kDirect;
 }
 
 std::vector<ConvolutionMethod> close_convolutions(const ImageShape& s, Isa isa, bool transforms) {

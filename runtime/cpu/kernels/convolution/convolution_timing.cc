@@ -82,6 +82,8 @@ Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::
 }
 
 ConvolutionMethod estimate_method(FoldedConvolution& c, const ImageShape& image, const PlanOptions& options) {
+  if (options.open_sizes && image.group != image.channels)
+    return open_convolution(image, options.isa, options.transformed_convolutions);
   const ConvolutionMethod estimate = fastest_convolution(image, options.isa, options.transformed_convolutions);
   if (image.group == image.channels || estimate != ConvolutionMethod::kLibrary) return estimate;
   c.with_bias = choose_convolution(c.shape, true, c.without_additions(), options.isa);
@@ -97,7 +99,10 @@ ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& c) {
   const ImageShape image = *c.image();
   const ConvolutionMethod estimate = estimate_method(c, image, options);
   if (image.group == image.channels || options.choices == nullptr) return estimate;
-  const std::vector<ConvolutionMethod> methods = close_convolutions(image, options.isa, options.transformed_convolutions);
+  std::vector<ConvolutionMethod> methods = close_convolutions(image, options.isa, options.transformed_convolutions);
+  if (options.open_sizes)
+    std::erase_if(methods,
+                  [](ConvolutionMethod m) { return m == ConvolutionMethod::kLibrary || m == ConvolutionMethod::kWinograd2; });
   const auto estimated = std::find(methods.begin(), methods.end(), estimate);
   if (estimated == methods.end()) return estimate;
   std::vector<std::string> names;

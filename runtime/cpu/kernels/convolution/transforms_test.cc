@@ -1,4 +1,6 @@
 // Convolutions by Winograd's and Fourier's transforms against sums in double, for random shapes, on each instruction set.
+#include <set>
+
 #include "operators/testing/share.h"
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
 #include "runtime/cpu/kernels/convolution/convolution_testing.h"
@@ -185,6 +187,24 @@ TEST_CASE("subnormal elements in Fourier's method") {
         sum = std::max(sum, std::fabs(e[i]));
       }
       CHECK(furthest < 1e-5 * sum + 1e-41);
+    }
+}
+
+TEST_CASE("sizes of one convolution need at most two forms of its weights") {
+  using cpu::ConvolutionMethod;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512})
+    for (const std::int64_t channels : {16, 64, 256, 512}) {
+      std::set<ConvolutionMethod> methods;
+      for (std::int64_t side = 1; side < 130; ++side) {
+        ImageShape s;
+        s.channels = s.outputs = channels;
+        s.height = s.width = s.out_height = s.out_width = side;
+        s.kernel[0] = s.kernel[1] = 3;
+        s.pads_begin[0] = s.pads_begin[1] = 1;
+        methods.insert(cpu::open_convolution(s, isa));
+        CHECK(cpu::open_convolution(s, isa, false) == ConvolutionMethod::kDirect);
+      }
+      CHECK(methods == std::set{ConvolutionMethod::kDirect, ConvolutionMethod::kWinograd4});
     }
 }
 
