@@ -128,11 +128,10 @@ std::vector<std::vector<Dependence>> dependences(const Graph& graph, const Node&
 // The graph (without inputs) with deciding values replaced by constants.
 Graph with_decisions_evaluated(const Graph& constants, const std::vector<bool>& deciding, Evaluator& evaluator) {
   const std::vector<std::int32_t> producers = constants.producers();
-  std::vector<bool> from_reals(constants.value_count());
-  for (ValueId id = 0; id < constants.value_count(); ++id) from_reals[id] = is_real_value(constants, id);
+  std::vector<bool> from_reals(constants.value_count());  // read off reals: integers computed from integers are exact anyway
   for (const auto& node : constants.nodes()) {
-    const bool reads_real =
-        std::any_of(node->inputs.begin(), node->inputs.end(), [&](ValueId id) { return id != kNoValue && from_reals[id]; });
+    const bool reads_real = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                        [&](ValueId id) { return id != kNoValue && is_real_value(constants, id); });
     for (const ValueId id : node->outputs)
       if (id != kNoValue && reads_real) from_reals[id] = true;
   }

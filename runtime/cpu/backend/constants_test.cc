@@ -67,4 +67,23 @@ TEST_CASE("so are many of them") {
   CHECK(executed.integers()[8] == 2);
 }
 
+TEST_CASE("tables that every layer computes for itself, from reals that decide") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2), Index(3)}});
+  ValueId sum = x;
+  for (int layer = 0; layer < 4; ++layer) {
+    const ValueId ratio = add(graph, "Div", {real_constant(graph, layer < 3 ? 7 : 8), real_constant(graph, 2)})[0];
+    const ValueId number = cast(graph, ratio, DataType::kInt64);  // 3 in three layers
+    const ValueId next = add(graph, "Add", {number, number})[0];
+    graph.add_output("number" + std::to_string(layer), next);
+    sum = add(graph, "Add", {sum, cast(graph, next, DataType::kFloat)})[0];
+  }
+  graph.add_output("sum", sum);
+  const std::vector<Tensor> inputs{Tensor::from_reals(DataType::kFloat, {2, 3}, std::vector<double>{0, 1, 2, 3, 4, 5})};
+  SessionOptions shared;
+  shared.resources = cpu_backend().share_resources(1);
+  for (const SessionOptions& options : {SessionOptions(), shared, shared})
+    CHECK(cpu_backend().prepare(graph, options)->run(inputs) == interpret(graph, inputs));
+}
+
 }  // namespace rewright::cpu

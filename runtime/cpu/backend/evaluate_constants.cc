@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "base/hash_mix.h"
 #include "optimizer/folding/rounding.h"
@@ -185,18 +186,32 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
     if (!result[v] && options.constants) result[v] = options.constants->folded(name_of(v));
     return static_cast<bool>(result[v]);
   };
+  std::map<std::uint64_t, std::vector<ValueId>> computed;  // in `part`, by names
+  std::map<ValueId, ValueId> wanted_copies;                // results by their copies, and values equal to results
+  std::vector<std::pair<ValueId, ValueId>> equal;
   const std::vector<bool> needed = nodes_for(graph, is_constant_node, wanted, known_before);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     if (!needed[n]) continue;
     const Node& node = *graph.nodes()[n];
-    std::vector<ValueId> inputs;
-    for (const ValueId i : node.inputs) inputs.push_back(copy_of(i));
-    const std::vector<ValueId> outputs = add_copy(part, graph, node, std::move(inputs));
+    // Layers compute the same tables, each for itself: one of them does.
+    std::uint64_t name = 0;
+    for (const ValueId v : node.outputs) name = hash_mix(name, v == kNoValue ? 0 : name_of(v));
+    std::vector<ValueId>& outputs = computed[name];
+    if (outputs.empty()) {
+      std::vector<ValueId> inputs;
+      for (const ValueId i : node.inputs) inputs.push_back(copy_of(i));
+      outputs = add_copy(part, graph, node, std::move(inputs));
+    }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
       if (v == kNoValue) continue;
       copies[v] = outputs.at(o);
       if (!wanted[v] || result[v]) continue;
+      const auto [first, is_first] = wanted_copies.emplace(outputs.at(o), v);
+      if (!is_first) {
+        equal.emplace_back(v, first->second);
+        continue;
+      }
       results.push_back(v);
       part.add_output("v" + std::to_string(v), outputs.at(o));
     }
@@ -210,6 +225,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.replacements.clear();
   PlanCache* const cache = options.cache;
   const auto remember = [&] {
+    for (const auto& [value, first] : equal) result[value] = result[first];
     for (std::size_t n = 0; n < results.size() && options.constants; ++n)
       options.constants->add_folded(name_of(results[n]), result[results[n]]);
   };
