@@ -166,6 +166,7 @@ void require_planned(const TrainingRequest& request) {
   refuse(o.shards > 0, "--shards");
   refuse(o.accumulate > 1, "--accumulate");
   refuse(o.exchange.zero > 0, "--zero");
+  refuse(o.exchange.gradients != DataType::kFloat, "--gradients");
   refuse(o.whole_batch_statistics, "--batch-norm batch, which is what a plan computes anyway");
   refuse(o.check_every > 0, "--check-every");
   refuse(request.all_reduce != "engine", "--allreduce");

@@ -199,6 +199,7 @@ class Planned(training.Fixture):
         self.refused_by(2, "for batches of 24, not of 12", *train, "--plan", other)
         self.refused_by(2, "another model", *train, "--plan", step, "--optimizer", "sgd")
         self.refused_by(2, "--plan excludes --zero", *train, "--plan", step, "--zero", "1", status=2)
+        self.refused_by(2, "--plan excludes --gradients", *train, "--plan", step, "--gradients", "bfloat16", status=2)
         self.refused_by(2, "--plan excludes --check-kernels", *give, "--plan", run, "--check-kernels", status=2)
         self.refused_by(2, "gone.plan", *give, "--plan", self.path("gone.plan"))
         facts = json.loads((self.folder / "run.plan").read_text())
