@@ -83,8 +83,12 @@ void copy_box(const Box& box, std::size_t width, const std::byte* from, const Bo
 struct Packet {
   std::size_t process;
   Box box;
-  std::vector<std::byte> packed;
+  Tensor packed = {};
 };
+
+// Memory that is not cleared first, as messages overwrite it.
+Tensor room_for(std::size_t bytes) { return Tensor(DataType::kUint8, {static_cast<std::int64_t>(bytes)}); }
+std::span<std::byte> memory_of(Tensor& tensor) { return tensor.size() > 0 ? tensor.mutable_bytes() : std::span<std::byte>(); }
 
 std::size_t width_of(DataType type) {
   const std::size_t width = byte_size(type);
@@ -103,17 +107,17 @@ void send_boxes(Communicator& processes, std::vector<Packet> sent, const Tensor&
       out.push_back({p.process, from.bytes()});
       continue;
     }
-    p.packed.resize(bytes_of(p.box, width));
-    copy_box(p.box, width, from.bytes().data(), from_box, p.packed.data(), p.box);
-    out.push_back({p.process, p.packed});
+    p.packed = room_for(bytes_of(p.box, width));
+    copy_box(p.box, width, from.bytes().data(), from_box, memory_of(p.packed).data(), p.box);
+    out.push_back({p.process, p.packed.bytes()});
   }
   for (Packet& p : received) {
-    p.packed.resize(bytes_of(p.box, width));
-    in.push_back({p.process, p.packed});
+    p.packed = room_for(bytes_of(p.box, width));
+    in.push_back({p.process, memory_of(p.packed)});
   }
   processes.exchange(out, in);
-  std::byte* const memory = into.size() > 0 ? into.mutable_bytes().data() : nullptr;
-  for (const Packet& p : received) copy_box(p.box, width, p.packed.data(), p.box, memory, into_box);
+  std::byte* const memory = memory_of(into).data();
+  for (const Packet& p : received) copy_box(p.box, width, p.packed.bytes().data(), p.box, memory, into_box);
 }
 
 template <class T>
@@ -192,17 +196,17 @@ void combine_elements(DataType type, Reduction reduction, const std::vector<cons
 void reduce_elements(Communicator& processes, const Tensor& mine, Reduction reduction, const Bounds& bounds, std::byte* into) {
   const std::size_t width = width_of(mine.type()), me = processes.rank();
   const std::size_t count = bounds[me + 1] - bounds[me];
-  std::vector<std::vector<std::byte>> others(processes.size());
+  std::vector<Tensor> others(processes.size());
   std::vector<const std::byte*> from(processes.size());
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     from[p] = mine.bytes().data() + bounds[me] * width;
     if (p == me) continue;
-    others[p].resize(count * width);
-    from[p] = others[p].data();
+    others[p] = room_for(count * width);
+    from[p] = others[p].bytes().data();
     out.push_back({p, mine.bytes().subspan(bounds[p] * width, (bounds[p + 1] - bounds[p]) * width)});
-    in.push_back({p, others[p]});
+    in.push_back({p, memory_of(others[p])});
   }
   processes.exchange(out, in);
   combine_elements(mine.type(), reduction, from, into, count);
@@ -270,7 +274,7 @@ Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction,
   const Box all = box_of(mine.sizes(), {}, me), want = box_of(mine.sizes(), to, me);
   // Everybody's contribution to this process's part, in the order of processes.
   std::vector<Tensor> parts(processes.size());
-  std::vector<std::vector<std::byte>> packed(processes.size());
+  std::vector<Tensor> packed(processes.size());
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   std::vector<const std::byte*> from;
@@ -278,9 +282,9 @@ Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction,
     parts[p] = p == me ? part_of(mine, to, me) : Tensor(mine.type(), want.sizes);
     if (p != me) {
       const Box box = box_of(mine.sizes(), to, p);
-      packed[p].resize(bytes_of(box, width));
-      copy_box(box, width, mine.bytes().data(), all, packed[p].data(), box);
-      out.push_back({p, packed[p]});
+      packed[p] = room_for(bytes_of(box, width));
+      copy_box(box, width, mine.bytes().data(), all, memory_of(packed[p]).data(), box);
+      out.push_back({p, packed[p].bytes()});
       if (parts[p].size() > 0) in.push_back({p, parts[p].mutable_bytes()});
     }
     from.push_back(parts[p].bytes().data());
