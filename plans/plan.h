@@ -37,8 +37,8 @@ std::string write_plan(const Plan& plan, const Graph& graph);
 // Throws Error(kBadInput) with the place: no plan, numbers out of range, keys that are missing.
 Plan read_plan(std::string_view text, const std::string& name);
 
-// The choices of nodes and the holdings of given values that the plan's cuts mean, without proving them. Throws Error(kBadInput)
-// with the place where a cut does not fit its node, or if the plan is for another graph.
+// The choices of nodes and the holdings of given values that the plan's cuts mean, without proving them. Throws
+// Error(kBadInput) with the place where a cut does not fit its node, or if the plan is for another graph.
 Partition partition_of(const Plan& plan, const Graph& graph);
 
 struct PlanCheck {
