@@ -43,7 +43,7 @@ from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
 import rewright  # noqa: E402
-from rewright.torch_backend import session  # noqa: E402
+from rewright.torch_backend import part, session  # noqa: E402
 
 TORCHVISION = {
     "resnet18": 64,
@@ -543,6 +543,22 @@ class StaysWithTorch(unittest.TestCase):
                 self.assertLess(error(run(x), module(x)), 1e-5)
         self.assertRegex(logged.output[0], "part 1: .* stays with torch: UnsupportedError: .*no kernel")
         self.assertGreaterEqual(counted("parts"), 2)
+
+    def test_a_graph_without_sessions_is_torchs_own(self):
+        module, x = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU()), torch.randn(2, 3, 9, 9)
+        same = copy.deepcopy(module)
+        run = compiled(module)
+        with mock.patch("rewright.InferenceSession", side_effect=rewright.UnsupportedError("planted")), self.assertLogs(LOG, "WARNING"):
+            run(x).sum().backward()
+        same(x).sum().backward()
+        with mock.patch.object(part.Part, "forward", side_effect=AssertionError("a part was called")):
+            for network in (run, same):
+                network.zero_grad()
+                network(x).square().sum().backward()
+        for a, b in zip([*module.parameters(), *module.buffers()], [*same.parameters(), *same.buffers()], strict=True):
+            self.assertTrue(torch.equal(a, b))
+            if a.requires_grad:
+                self.assertLess(error(a.grad, b.grad), 1e-5)
 
     def test_what_differs(self):
         from rewright.torch_backend.session import Session

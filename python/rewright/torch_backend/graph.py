@@ -30,7 +30,8 @@ def compile_graph(module, inputs, *, options, kind, account=None, last=False):
     try:
         _allow_other_strides(module)
         sizes_from_inputs(module)
-        return _boxed(graph.compiled(module, _fixed_inputs(module) if kind == "inference" else set()))
+        parts = _boxed(graph.compiled(module, _fixed_inputs(module) if kind == "inference" else set()))
+        return _or_torch(graph, parts, _boxed(untouched))
     except Exception as error:  # noqa: BLE001  (what a graph can hold is more than can be foreseen)
         log.warning("%s: stays with torch: %s: %s", graph.label, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
         counters["rewright"]["graphs in torch"] += 1
@@ -53,6 +54,16 @@ def _boxed(module):
 
     def run(arguments):
         return forward(arguments)
+
+    run._boxed_call = True
+    return run
+
+
+def _or_torch(graph, parts, whole):
+    """Torch's own graph once no part has a session: it frees what it has used up, where a part's arguments live until it ends."""
+
+    def run(arguments):
+        return (whole if graph.only_in_torch else parts)(arguments)
 
     run._boxed_call = True
     return run
@@ -88,8 +99,9 @@ class Graph:
         self.last = last
         self.label = f"graph {number} ({kind})"
         self.splits = 0
-        self.parts = 0
+        self.made = []  # all parts, also those within others
         self.not_run = 0  # of the parts
+        self.only_in_torch = False  # did all parts give up?
 
     def compiled(self, module, fixed):
         """The module with its suitable nodes in parts. fixed: placeholders with parameters, buffers and constants."""
@@ -106,9 +118,9 @@ class Graph:
 
         def make(part, call):
             at = [i for i, node in enumerate(call.args) if node.op == "get_attr" or node.name in fixed]
-            self.parts += 1
             self.not_run += 1
-            return Part(part, at, self.options, self, f"{self.label} part {self.parts}")
+            self.made.append(Part(part, at, self.options, self, f"{self.label} part {len(self.made) + 1}"))
+            return self.made[-1]
 
         return split(module, inside, make)
 
@@ -127,6 +139,10 @@ class Graph:
 
     def count(self, what):
         counters["rewright"][what] += 1
+
+    def gave_up(self):
+        """Called by a part that stays with torch from now on."""
+        self.only_in_torch = all(part.in_torch for part in self.made)
 
     def may_split(self):
         self.splits += 1

@@ -206,6 +206,7 @@ class Part(torch.nn.Module):
     def _give_up(self):
         self.sessions.clear()
         self.in_torch = True
+        self.shared.gave_up()
 
 
 def _line(error):
