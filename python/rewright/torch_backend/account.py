@@ -63,25 +63,26 @@ class Account:
         return not self._waiting
 
     def wait(self, session, better):
-        """better(seconds): the session's model after a search."""
+        """better(seconds, had_time): the session's model after a search. had_time: with half of all the time that there is for searches."""
         session.settle = self.settle
         with self._lock:
             self._waiting.append((weakref.ref(session), better))
 
     @contextlib.contextmanager
     def search(self):
-        """One search at a time: seconds for all that is to be searched now. What searches take beyond the budget is not given again."""
+        """One search at a time: seconds for all that is to be searched now, and whether they are the budget's. What searches take beyond
+        it is not given again."""
         with self._searching, self.spending():
             left = self.seconds - self.spent()
             start = clock()
             try:
-                yield max(left, self.beyond)
+                yield max(left, self.beyond), left >= self.beyond
             finally:
                 self.beyond = max(self.beyond - max(clock() - start - max(left, 0.0), 0.0), 0.0)
 
     def settle(self):
         """Searches for the sessions that wait."""
-        with self.search() as room:
+        with self.search() as (room, in_budget):
             with self._lock:
                 waiting, self._waiting = self._waiting, []
             found = [(session, better) for session, better in ((reference(), better) for reference, better in waiting) if session is not None]
@@ -95,7 +96,8 @@ class Account:
                     break
                 whole = sum(other.took for other, _ in found[at:])
                 share = session.took / whole if whole > 0 else 1 / (len(found) - at)
-                session.improve(better, max(share * left, LEAST_SHARE * self.seconds))
+                seconds = max(share * left, LEAST_SHARE * self.seconds)
+                session.improve(better, seconds, in_budget and seconds >= 0.5 * room)
 
 
 class Accounts:

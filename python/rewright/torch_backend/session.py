@@ -43,10 +43,10 @@ class Session:
         self._state = session, names, [value.type != _BFLOAT16 for value in session.get_outputs()]
         self.opened += 1
 
-    def improve(self, better, seconds):
-        """Runs better(seconds), a model, from now on. If there is none, all stays as it is."""
+    def improve(self, better, *given):
+        """Runs better(*given), a model, from now on. If there is none, all stays as it is."""
         try:
-            self._open(better(seconds))
+            self._open(better(*given))
         except rewright.Error as error:
             if is_usage(error):
                 raise

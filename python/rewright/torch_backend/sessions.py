@@ -40,10 +40,10 @@ def _made(model, options, shapes, key, account, last):
     if not last or not account.nothing_waits():
         check_names(dict(options.search))  # which the search would do later
         made = Session(model, options)
-        account.wait(made, functools.partial(better, whole=account.seconds))
+        account.wait(made, better)
         return made
-    with account.search() as seconds:
-        return Session(better(seconds, account.seconds) if seconds >= LEAST_SHARE * account.seconds else model, options)
+    with account.search() as (seconds, in_budget):
+        return Session(better(seconds, in_budget) if seconds >= LEAST_SHARE * account.seconds else model, options)
 
 
 def _key(model, options, shapes):
@@ -63,10 +63,10 @@ def _kept(options, key):
         return file.read()
 
 
-def _search(model, options, shapes, key, seconds=None, whole=None):
-    """The optimized model. It is put into the folder, whole or not at all, if it had half of the time of a graph by itself."""
+def _search(model, options, shapes, key, seconds=None, had_time=True):
+    """The optimized model. It is put into the folder, whole or not at all, if it had time: another process may have more for it."""
     best = optimized(model, options, shapes, seconds)
-    if options.cache is None or (seconds is not None and seconds < 0.5 * whole):  # another process may have more for it
+    if options.cache is None or not had_time:
         return best
     os.makedirs(options.cache, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=options.cache, suffix=".new", delete=False) as file:
