@@ -5,6 +5,7 @@
 #include <onnx/onnx-data.pb.h>
 #include <onnx/onnx_pb.h>
 
+#include "base/only_copy.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
@@ -125,9 +126,14 @@ Tensor from_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const 
                                           " elements of type " + std::string(name(type)));
   if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % width == 0)
     return Tensor(type, std::move(sizes), owner, bytes.data());
-  Tensor tensor(type, std::move(sizes));  // copied, because elements must be aligned
-  if (!bytes.empty()) std::memcpy(tensor.mutable_bytes().data(), bytes.data(), bytes.size());
-  return tensor;
+  // Copied, because elements must be aligned: once for all graphs in the process that were read from the same file.
+  if (const std::shared_ptr<std::byte> known = known_copy(bytes)) return Tensor(type, std::move(sizes), known, known.get());
+  Tensor tensor(type, sizes);
+  if (bytes.empty()) return tensor;
+  std::byte* const copy = tensor.mutable_bytes().data();
+  std::memcpy(copy, bytes.data(), bytes.size());
+  const std::shared_ptr<std::byte> shared = only_copy({std::make_shared<const Tensor>(std::move(tensor)), copy}, bytes.size());
+  return Tensor(type, std::move(sizes), shared, shared.get());
 }
 
 }  // namespace

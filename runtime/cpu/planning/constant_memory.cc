@@ -1,17 +1,11 @@
 #include "runtime/cpu/planning/constant_memory.h"
 
 #include <sys/mman.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <new>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace rewright::cpu {
 
@@ -81,55 +75,6 @@ void ConstantMemory::give_back(std::byte* at, std::size_t bytes) {
   std::free(block->first);
   blocks_.erase(block);
   free_.erase(range);
-}
-
-namespace {
-
-// The pieces in use, by hashes of their bytes. It lives as long as a piece does.
-class Copies : public std::enable_shared_from_this<Copies> {
- public:
-  // Of the process; there is one as long as somebody has a piece of it.
-  static std::shared_ptr<Copies> of_process() {
-    static std::mutex mutex;
-    static std::weak_ptr<Copies> known;
-    const std::lock_guard lock(mutex);
-    std::shared_ptr<Copies> copies = known.lock();
-    if (!copies) known = copies = std::make_shared<Copies>();
-    return copies;
-  }
-
-  std::shared_ptr<std::byte> only(std::shared_ptr<std::byte> piece, std::size_t bytes) {
-    const Key key{XXH3_64bits(piece.get(), bytes), bytes};
-    std::byte* const address = piece.get();
-    const auto place = std::make_shared<std::optional<Pieces::iterator>>();
-    const std::shared_ptr<std::byte> shared(address, [self = shared_from_this(), piece = std::move(piece), place](std::byte*) {
-      if (!*place) return;
-      const std::lock_guard lock(self->mutex_);
-      self->pieces_.erase(**place);
-    });
-    std::vector<std::shared_ptr<std::byte>> compared;  // let go without the lock: they may be the last ones of their pieces
-    const std::lock_guard lock(mutex_);
-    const auto [first, last] = pieces_.equal_range(key);
-    for (auto at = first; at != last; ++at) {
-      compared.push_back(at->second.lock());
-      if (compared.back() && std::memcmp(compared.back().get(), address, bytes) == 0) return compared.back();
-    }
-    *place = pieces_.emplace(key, shared);
-    return shared;
-  }
-
- private:
-  using Key = std::pair<std::uint64_t, std::size_t>;
-  using Pieces = std::multimap<Key, std::weak_ptr<std::byte>>;
-  std::mutex mutex_;
-  Pieces pieces_;
-};
-
-}  // namespace
-
-std::shared_ptr<std::byte> only_copy(std::shared_ptr<std::byte> piece, std::size_t bytes) {
-  constexpr std::size_t kLeastBytes = std::size_t{16} << 10;  // not worth a look for less
-  return bytes < kLeastBytes ? piece : Copies::of_process()->only(std::move(piece), bytes);
 }
 
 }  // namespace rewright::cpu

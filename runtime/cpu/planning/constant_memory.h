@@ -31,8 +31,4 @@ class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
   std::map<std::byte*, std::size_t> free_;  // ranges by address; neighbours in one block are merged
 };
 
-// The one copy of these bytes in the process: `piece`, or an equal one that another session has made and that is still used.
-// Sessions of one model, whoever reads the file again, have their packed weights once. Bytes must not change from here on.
-std::shared_ptr<std::byte> only_copy(std::shared_ptr<std::byte> piece, std::size_t bytes);
-
 }  // namespace rewright::cpu

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hash_mix.h"
+#include "base/only_copy.h"
 
 namespace rewright::cpu {
 
