@@ -4,6 +4,7 @@ import contextlib
 import copy
 import logging
 import operator
+import weakref
 
 import torch
 from torch._dynamo.utils import counters
@@ -99,7 +100,8 @@ class Graph:
         self.last = last
         self.label = f"graph {number} ({kind})"
         self.splits = 0
-        self.made = []  # all parts, also those within others
+        self.parts = 0
+        self.made = weakref.WeakSet()  # all parts, also those within others; they have the graph
         self.not_run = 0  # of the parts
         self.only_in_torch = False  # did all parts give up?
 
@@ -118,9 +120,11 @@ class Graph:
 
         def make(part, call):
             at = [i for i, node in enumerate(call.args) if node.op == "get_attr" or node.name in fixed]
+            self.parts += 1
             self.not_run += 1
-            self.made.append(Part(part, at, self.options, self, f"{self.label} part {len(self.made) + 1}"))
-            return self.made[-1]
+            made = Part(part, at, self.options, self, f"{self.label} part {self.parts}")
+            self.made.add(made)
+            return made
 
         return split(module, inside, make)
 
