@@ -2,7 +2,8 @@
 [--cases 6] [--first 0] [--only NAME]
 
 Each operator is tried on random attributes, sizes and sets of optional inputs. No node may be opaque, results must be ONNX Runtime's,
-and a graph that nothing changed must be written with the node as it was.
+and a graph that nothing changed must be written with the node as it was. Then attributes, inputs and sizes are damaged: the model is read
+or refused with one line.
 """
 
 import argparse
@@ -591,6 +592,45 @@ def fault(case):
     return None
 
 
+def damaged(case):
+    """The case's model with one thing changed."""
+    model, random = case.model(), case.random
+    node = model.graph.node[0]
+    how = random.integers(5)
+    if how == 0 and node.attribute:
+        attribute = node.attribute[random.integers(len(node.attribute))]
+        if attribute.type == onnx.AttributeProto.INT:
+            attribute.i = int(random.choice([0, -1, 3, 7, 1 << 20, (1 << 62) + 1, -(1 << 63)]))
+        elif attribute.type == onnx.AttributeProto.FLOAT:
+            attribute.f = float(random.choice([0, -1, np.inf, np.nan]))
+        elif attribute.type == onnx.AttributeProto.STRING:
+            attribute.s = b"nothing"
+        else:
+            attribute.ints[:] = [int(i) for i in random.integers(-3, 9, random.integers(0, 5))]
+    elif how == 1 and node.attribute:
+        del node.attribute[random.integers(len(node.attribute))]
+    elif how == 2:
+        node.input[random.integers(len(node.input))] = ""
+    elif how == 3 and model.graph.initializer:
+        weight = model.graph.initializer[random.integers(len(model.graph.initializer))]
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight).reshape(-1)[: random.integers(0, 5)], weight.name))
+    else:
+        shape = model.graph.input[random.integers(len(model.graph.input))].type.tensor_type.shape
+        if random.random() < 0.3 and shape.dim:
+            del shape.dim[-1]
+        elif shape.dim:
+            shape.dim[random.integers(len(shape.dim))].dim_value = int(random.choice([0, 1, 5, 17, 1 << 40]))
+    return model.SerializeToString()
+
+
+def damage_fault(case):
+    try:
+        rewright.graph.read(damaged(case))
+    except rewright.Error as error:
+        return None if len(str(error).splitlines()) == 1 else f"an error of several lines: {error}"
+    return None
+
+
 def main():
     bad, refused, tried = [], {}, 0
     for name, draw in OPERATORS.items():
@@ -609,6 +649,9 @@ def main():
                 reason = f"{type(error).__name__}: {error}"
             if reason:
                 bad.append(f"{name}, case {seed}: {reason} {case.attributes}")
+            for _ in range(8):
+                if reason := damage_fault(case):
+                    bad.append(f"{name}, case {seed}, damaged: {reason}")
     print(f"{tried} cases of {len(OPERATORS)} operators, {sum(map(len, refused.values()))} refused by ONNX Runtime")
     for name, reasons in refused.items():
         print(f"  {name}: {len(reasons)}, e.g. case {reasons[0][0]}: {reasons[0][1]}")
