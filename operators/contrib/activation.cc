@@ -25,7 +25,7 @@ Results quick_gelu(ContribNode& n, std::string&) {
 // The left half of x + bias, times the Gelu of the right one.
 Results bias_split_gelu(ContribNode& n, std::string& reason) {
   const ValueId x = n.plus(n.input(0), n.input(1));
-  const Indices& shape = n.b.shape_of(x);
+  const Indices shape = n.b.shape_of(x);
   n.require(!shape.empty(), "its input has no axes");
   const std::size_t last = shape.size() - 1;
   if (!shape[last].is_constant()) {

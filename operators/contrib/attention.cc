@@ -82,7 +82,7 @@ struct Projections {
 };
 Projections split_columns(ContribNode& n, ValueId x) {
   const std::int64_t heads = n.positive("num_heads");
-  const Index& all = n.b.shape_of(x).back();
+  const Index all = n.b.shape_of(x).back();
   n.require(all.is_constant(), "the number of its weights' columns is not known");
   std::vector<std::int64_t> widths = n.source.integers("qkv_hidden_sizes");
   if (widths.empty()) widths.assign(3, all.value() / 3);
@@ -156,7 +156,8 @@ Results multi_head_attention(ContribNode& n, std::string& reason) {
   ValueId k = p->k, v = p->v;
   Index past = 0;
   if (n.has(6) && n.has(7)) {
-    past = n.shape(6).at(2);
+    n.require_rank(6, 4), n.require_rank(7, 4);
+    past = n.shape(6)[2];
     k = n.joined({n.input(6), k}, 2), v = n.joined({n.input(7), v}, 2);
   }
   const Indices qs = b.shape_of(p->q), ks = b.shape_of(k);

@@ -6,8 +6,8 @@
 namespace rewright::operators {
 
 ValueId to_heads(ContribNode& n, ValueId v, std::int64_t heads) {
-  const Indices& shape = n.b.shape_of(v);
-  const Index& width = shape.back();
+  const Indices shape = n.b.shape_of(v);
+  const Index width = shape.back();
   n.require(shape.size() == 3, "an operand has rank " + std::to_string(shape.size()) + ", must be 3");
   n.require(width.is_constant() && width.value() % heads == 0,
             width.to_string() + " columns cannot be divided into " + std::to_string(heads) + " heads");
@@ -16,7 +16,7 @@ ValueId to_heads(ContribNode& n, ValueId v, std::int64_t heads) {
 
 ValueId from_heads(ContribNode& n, ValueId v) {
   const ValueId rows = n.swapped(v, 1, 2);
-  const Indices& shape = n.b.shape_of(rows);
+  const Indices shape = n.b.shape_of(rows);
   return n.b.reshaped(rows, {shape[0], shape[1], shape[2] * shape[3]});
 }
 
@@ -52,12 +52,14 @@ ValueId attended(ContribNode& n, const Attended& a) {
 ValueId rotated(ContribNode& n, ValueId x, ValueId positions, ValueId cosines, ValueId sines, bool is_interleaved) {
   GraphBuilder& b = n.b;
   const Indices shape = b.shape_of(x);
-  const Index& half = b.shape_of(cosines).back();
+  n.require(b.shape_of(cosines).size() == 2 && b.shape_of(sines) == b.shape_of(cosines) && b.shape_of(positions).size() == 2,
+            "its tables of cosines and sines, or its positions, have the wrong number of axes");
+  const Index half = b.shape_of(cosines).back();
   n.require(half.is_constant() && shape[3].is_constant() && 2 * half.value() <= shape[3].value(),
             "its tables rotate " + half.to_string() + " pairs, its heads have " + shape[3].to_string() + " elements");
   const auto at_positions = [&](ValueId table) {
     const ValueId rows = b.add("Gather", {table, positions}, {{"axis", Index(0)}});  // [batch, length, half]
-    const Indices& sizes = b.shape_of(rows);
+    const Indices sizes = b.shape_of(rows);
     Indices with_heads{sizes[0], 1, sizes[1], half};
     if (is_interleaved) with_heads.emplace_back(1);
     return b.reshaped(rows, with_heads);

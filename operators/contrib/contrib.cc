@@ -46,7 +46,8 @@ std::int64_t ContribNode::positive(std::string_view attribute) const {
 
 ValueId ContribNode::entries(ValueId v, std::size_t axis, const Index& first, const Index& length) {
   Indices begin(b.shape_of(v).size(), 0), sizes = b.shape_of(v);
-  if (first == Index(0) && length == sizes.at(axis)) return v;
+  require(axis < sizes.size(), "an operand has " + std::to_string(sizes.size()) + " axes, too few");
+  if (first == Index(0) && length == sizes[axis]) return v;
   begin[axis] = first, sizes[axis] = length;
   return b.add("Slice", {v}, {{"begin", begin}, {"length", sizes}});
 }
@@ -58,7 +59,8 @@ ValueId ContribNode::joined(std::vector<ValueId> parts, std::size_t axis) {
 ValueId ContribNode::swapped(ValueId v, std::size_t axis, std::size_t other) {
   Indices perm;
   for (std::size_t a = 0; a < b.shape_of(v).size(); ++a) perm.emplace_back(a);
-  std::swap(perm.at(axis), perm.at(other));
+  require(axis < perm.size() && other < perm.size(), "an operand has " + std::to_string(perm.size()) + " axes, too few");
+  std::swap(perm[axis], perm[other]);
   return b.transposed(v, perm);
 }
 
@@ -68,6 +70,7 @@ ValueId ContribNode::range(const Index& count) {
 
 ValueId ContribNode::channels_first(ValueId v) {
   const std::size_t rank = b.shape_of(v).size();
+  require(rank >= 3, "an operand has " + std::to_string(rank) + " axes, at least 3 are needed");
   Indices perm{0, Index(rank - 1)};
   for (std::size_t a = 1; a + 1 < rank; ++a) perm.emplace_back(a);
   return b.transposed(v, perm);

@@ -38,7 +38,8 @@ class ContribNode {
   ValueId input(std::size_t i) const;
   // kNoGradient if it is absent.
   ValueId optional_input(std::size_t i) const { return b.input(i); }
-  const Indices& shape(std::size_t i) const { return b.shape_of(input(i)); }
+  // A copy: adding nodes moves what references to the shapes of values point to.
+  Indices shape(std::size_t i) const { return b.shape_of(input(i)); }
   DataType type(std::size_t i) const { return b.type_of(input(i)).type; }
   // Throw Error(kBadInput) if the input has another rank or type, if the sizes certainly differ, and if `holds` is false.
   void require_rank(std::size_t i, std::size_t rank) const;

@@ -34,7 +34,7 @@ class GroupedAttention {
 
  private:
   void read_operands() {
-    const Index& width = n_.shape(0)[2];
+    const Index width = n_.shape(0)[2];
     if (n_.has(1)) {
       q_ = to_heads(n_, n_.input(0), heads_), k_ = to_heads(n_, n_.input(1), shared_), v_ = to_heads(n_, n_.input(2), shared_);
       return;
@@ -79,7 +79,8 @@ class GroupedAttention {
   // The cache with the call's entries behind the past ones, and zeros behind these. It is as long as before, or as the longest
   // sequence.
   ValueId present(std::size_t input, ValueId entries) {
-    const Index room = n_.has(input) ? n_.shape(input).at(2) : Index(0);
+    if (n_.has(input)) n_.require_rank(input, 4);
+    const Index room = n_.has(input) ? n_.shape(input)[2] : Index(0);
     const Index size = max(room, total_);
     const ValueId all = n_.has(input) ? n_.joined({n_.input(input), entries}, 2) : entries;
     const ValueId at = n_.range(size), past = b_.reshaped(past_, {batch_, 1});
@@ -121,8 +122,9 @@ class GroupedAttention {
     a.scale = attention_scale(n_.source, size_), a.softcap = n_.source.real("softcap", 0);
     a.is_seen = is_seen(), a.sink = sink();
     if (n_.has(10)) {
+      n_.require_rank(10, 4);
       const Indices shape = n_.shape(10);
-      const bool by_head = shape.at(1) == Index(heads_);
+      const bool by_head = shape[1] == Index(heads_);
       a.bias = b_.reshaped(n_.input(10), {shape[0], by_head ? shared_ : 1, by_head ? group : 1, shape[2], shape[3]});
     }
     return from_heads(n_, b_.reshaped(attended(n_, a), {batch_, heads_, length_, size_}));

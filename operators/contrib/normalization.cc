@@ -89,7 +89,8 @@ Results group_norm(ContribNode& n, std::string&) { return n.results({group_norma
 
 Results skip_group_norm(ContribNode& n, std::string&) {
   const bool is_last = n.source.integer("channels_last", 1) != 0;
-  const Indices& x = n.shape(0);
+  const Indices x = n.shape(0);
+  n.require(x.size() >= 3, "its input has " + std::to_string(x.size()) + " axes, at least 3 are needed");
   ValueId skip = n.input(3), bias = n.optional_input(4);
   const auto by_channel = [&](ValueId v, const Index& batch) {
     Indices shape(x.size(), 1);
@@ -97,7 +98,7 @@ Results skip_group_norm(ContribNode& n, std::string&) {
     return n.b.reshaped(v, shape);
   };
   if (n.b.shape_of(skip).size() == 2) skip = by_channel(skip, n.b.shape_of(skip)[0]);
-  if (bias != kNoGradient) bias = by_channel(bias, 1);
+  if (bias != kNoGradient) n.require_rank(4, 1), bias = by_channel(bias, 1);
   const ValueId sum = n.plus(n.plus(n.input(0), skip), bias);
   return n.results({group_normalized(n, sum), sum});
 }

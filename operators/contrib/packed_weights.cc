@@ -132,6 +132,8 @@ Results gather_block_quantized(ContribNode& n, std::string& reason) {
   const auto spread = [&](ValueId v) { return n.b.add("Gather", {v, places}, {{"axis", Index(axis)}}); };
   ValueId y = n.b.cast(q, type);
   if (n.has(3)) {
+    n.require(n.type(3) == stored, "its zero points are of another type than its data");
+    n.require_rank(3, rank);
     const ValueId zero = is_packed ? unpacked(n, gathered(3), bits) : gathered(3);
     y = n.b.add("Sub", {y, n.b.cast(spread(zero), type)});
   } else if (is_packed) {
