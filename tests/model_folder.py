@@ -79,6 +79,11 @@ class ModelFolder(unittest.TestCase):
         self.optimize(output=str(self.result) + "/")
         self.assertEqual(self.assert_optimized("onnx/model.onnx", []), {"onnx/model.onnx", "onnx/model.onnx.data"})
 
+    def test_weights_may_have_the_name_that_the_new_ones_get(self):
+        write_model(self.folder / "model.onnx", external="model.onnx.data")
+        self.optimize()
+        self.assertEqual(self.assert_optimized("model.onnx", []), {"model.onnx", "model.onnx.data"})
+
     def test_weights_that_another_model_reads_are_kept(self):
         write_model(self.folder / "model.onnx", external="shared.bin")
         other = (self.folder / "model.onnx").read_bytes()

@@ -83,7 +83,8 @@ void FolderCopy::commit() {
   for (const fs::path& file : files)
     if (is_model(file) && file != model_)
       for (const fs::path& shared : weights_of(from_, file)) left_out.erase(shared);
-  for (const fs::path& still_read : weights_of(temporary_->path(), model_)) left_out.erase(still_read);
+  for (const fs::path& still_read : weights_of(temporary_->path(), model_))
+    if (!fs::exists(*temporary_ / still_read)) left_out.erase(still_read);  // else the new model brought its own
   left_out.insert(model_);
   for (const fs::path& file : files) {
     if (left_out.contains(file)) continue;
