@@ -17,8 +17,8 @@ std::vector<bool> deciding_values(const Graph& graph);
 class Evaluator;
 
 // The outputs of a graph without inputs. Values that are `deciding`, and integers or truth values of operators that read reals,
-// are computed operator by operator (Evaluator::evaluate, not in double); then `rest` computes the remaining outputs, with those
-// as constants.
+// are computed operator by operator (Evaluator::evaluate, not in double); then `rest` computes the remaining outputs, with
+// those as constants.
 using EvaluateRest = std::function<std::vector<Tensor>(const Graph&)>;
 std::vector<Tensor> evaluate_with_decisions(const Graph& constants, const std::vector<bool>& deciding, Evaluator& evaluator,
                                             const EvaluateRest& rest);
