@@ -303,7 +303,7 @@ TEST_CASE("several sets of sizes with weights, through C") {
   CHECK(sets({"x=1x4*3,64x4"}) == Sets{{1, 3}, {64, 1}});
   CHECK(sets({"x=2..32x4"}).size() == 3);
 
-  // What no input has, and an input that is said twice, are known when the model is.
+  // Refused once the model is known: a shape that no input has, and one input given twice.
   for (const std::vector<const char*>& shapes : {std::vector{"x=1x4,2x5"}, {"z=1x4"}, {"x=1x4", "x=8x4"}}) {
     rewright_options* options = nullptr;
     REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);

@@ -157,7 +157,7 @@ void require_consistent(const TrainingRequest& request) {
     throw Error(ErrorCode::kUsage, "--shards adds gradients in one order, and leaves nothing to choose for --allreduce");
 }
 
-// What an option asks for that a plan decides, or that its graph has no place for.
+// Refuses options that a plan decides itself, or that change the graph of its step. Throws Error(kUsage).
 void require_planned(const TrainingRequest& request) {
   const TrainOptions& o = request.train;
   const auto refuse = [](bool given, const char* option) {

@@ -79,7 +79,7 @@ void copy_box(const Box& box, std::size_t width, const std::byte* from, const Bo
   }
 }
 
-// What one process sends to another: where it lies, packed only if it is not all of the sender's tensor.
+// A message to or from a process: the box of the tensor that it carries. Packed unless it is the sender's whole tensor.
 struct Packet {
   std::size_t process;
   Box box;

@@ -7,8 +7,8 @@ namespace {
 
 using Results = ContribNode::Results;
 
-// What a mask adds to the scores, broadcast to [batch, heads, queries, keys]; kNoGradient if there is none. Positions that it
-// hides get the attribute mask_filter_value. nullopt, with a reason, for forms that only GPUs have.
+// The mask as an addend of the scores, broadcast to [batch, heads, queries, keys]; kNoGradient if there is none. Positions that
+// it hides get the attribute mask_filter_value. nullopt, with a reason, for forms that only GPUs have.
 std::optional<ValueId> mask_bias(ContribNode& n, std::size_t input, DataType type, const Index& batch, const Index& past,
                                  const Index& queries, const Index& keys, std::string& reason) {
   if (!n.has(input)) return kNoGradient;
@@ -105,14 +105,9 @@ Results attention(ContribNode& n, std::string& reason) {
 // Inputs: x, weights, bias, the scales of x and of the weights, mask, their zero points, past.
 Results quantized_attention(ContribNode& n, std::string& reason) {
   n.require_rank(0, 3), n.require_rank(1, 2);
-  std::vector<ValueId> product{n.input(0), n.input(1)};
-  if (n.has(6) || n.has(7)) {
-    const auto zero = [&](std::size_t i, std::size_t of) { return n.has(i) ? n.input(i) : n.b.scalar(n.type(of), 0); };
-    product.push_back(zero(6, 0));
-    product.push_back(zero(7, 1));
-  }
-  const ValueId sum = n.b.cast(n.b.add("MatMulInteger", product), n.type(3));
-  const ValueId x = n.plus(n.b.add("Mul", {sum, n.b.add("Mul", {n.input(3), n.input(4)})}), n.input(2));
+  const ValueId product =
+      n.scaled_integer_product(n.input(0), n.input(1), n.input(3), n.input(4), n.optional_input(6), n.optional_input(7));
+  const ValueId x = n.plus(product, n.input(2));
   const Projections p = split_columns(n, x);
   constexpr std::size_t kNone = 99;  // an input that this operator does not have
   return self_attention(n, p.q, p.k, p.v, {5, 8, kNone, kNone}, reason);

@@ -1,4 +1,4 @@
-// What the attention operators have in common.
+// Heads, scaled scores with masks, and rotary embeddings, shared by the attention operators.
 #pragma once
 
 #include <optional>

@@ -84,6 +84,24 @@ ValueId ContribNode::channels_last(ValueId v) {
   return b.transposed(v, perm);
 }
 
+ValueId ContribNode::integer_product(ValueId a, ValueId c, ValueId a_zero, ValueId c_zero) {
+  std::vector<ValueId> inputs{a, c};
+  const auto zero_or_given = [&](ValueId zero, ValueId of) {
+    return zero != kNoGradient ? zero : b.scalar(b.type_of(of).type, 0);
+  };
+  if (a_zero != kNoGradient || c_zero != kNoGradient) {
+    inputs.push_back(zero_or_given(a_zero, a));
+    inputs.push_back(zero_or_given(c_zero, c));
+  }
+  return b.add("MatMulInteger", inputs);
+}
+
+ValueId ContribNode::scaled_integer_product(ValueId a, ValueId c, ValueId a_scale, ValueId c_scale, ValueId a_zero,
+                                            ValueId c_zero) {
+  const ValueId sum = integer_product(a, c, a_zero, c_zero);
+  return b.add("Mul", {b.cast(sum, b.type_of(a_scale).type), b.add("Mul", {a_scale, c_scale})});
+}
+
 std::optional<ValueId> ContribNode::activation(const std::string& name, ValueId v, const std::vector<double>& parameters) {
   const auto parameter = [&](std::size_t i, double otherwise) { return i < parameters.size() ? parameters[i] : otherwise; };
   if (name.empty()) return v;

@@ -87,30 +87,13 @@ Results where(ContribNode& n, std::string&) {
   return n.results({integers_of(n, y, 7, n.type(1))});
 }
 
-// Per tensor unless the scale has more than one element, along axis 1 by default.
-Results quantize_linear(ContribNode& n, std::string&) {
-  std::vector<ValueId> inputs{n.input(0), n.input(1)};
-  if (n.has(2)) inputs.push_back(n.input(2));
-  return n.results({n.b.add("QuantizeLinear", inputs, {{"axis", Index(n.source.integer("axis", 1))}})});
-}
-
-Results dequantize_linear(ContribNode& n, std::string&) {
-  std::vector<ValueId> inputs{n.input(0), n.input(1)};
-  if (n.has(2)) inputs.push_back(n.input(2));
-  return n.results({n.b.add("DequantizeLinear", inputs, {{"axis", Index(n.source.integer("axis", 1))}})});
-}
-
-// sum(k) (a - a_zero) (b - b_zero), as int32. A zero point with several elements is one for each column of b.
-ValueId integer_product(ContribNode& n, ValueId a, ValueId c, ValueId a_zero, ValueId c_zero) {
-  std::vector<ValueId> inputs{a, c};
-  const auto zero_or_given = [&](ValueId zero, ValueId of) {
-    return zero != kNoGradient ? zero : n.b.scalar(n.b.type_of(of).type, 0);
+// QuantizeLinear and DequantizeLinear: per tensor unless the scale has more than one element, along axis 1 by default.
+ContribGraph linear(const char* op) {
+  return [op](ContribNode& n, std::string&) -> Results {
+    std::vector<ValueId> inputs{n.input(0), n.input(1)};
+    if (n.has(2)) inputs.push_back(n.input(2));
+    return n.results({n.b.add(op, inputs, {{"axis", Index(n.source.integer("axis", 1))}})});
   };
-  if (a_zero != kNoGradient || c_zero != kNoGradient) {
-    inputs.push_back(zero_or_given(a_zero, a));
-    inputs.push_back(zero_or_given(c_zero, c));
-  }
-  return n.b.add("MatMulInteger", inputs);
 }
 
 // alpha a_scale b_scale (A B + C), with C as int32; quantized again where y's scale is given.
@@ -119,7 +102,7 @@ Results qgemm(ContribNode& n, std::string&) {
     return n.source.integer(trans, 0) != 0 ? n.swapped(n.input(i), 0, 1) : n.input(i);
   };
   n.require_rank(0, 2), n.require_rank(3, 2);
-  ValueId sum = integer_product(n, operand(0, "transA"), operand(3, "transB"), n.optional_input(2), n.optional_input(5));
+  ValueId sum = n.integer_product(operand(0, "transA"), operand(3, "transB"), n.optional_input(2), n.optional_input(5));
   sum = n.plus(sum, n.optional_input(6));
   const DataType type = n.type(1);
   const ValueId factor = n.b.add("Mul", {n.input(1), n.input(4)});
@@ -129,18 +112,17 @@ Results qgemm(ContribNode& n, std::string&) {
 }
 
 Results matmul_integer_to_float(ContribNode& n, std::string&) {
-  const ValueId sum = integer_product(n, n.input(0), n.input(1), n.optional_input(4), n.optional_input(5));
-  const ValueId factor = n.b.add("Mul", {n.input(2), n.input(3)});
-  return n.results({n.plus(n.b.add("Mul", {n.b.cast(sum, n.type(2)), factor}), n.optional_input(6))});
+  const ValueId y =
+      n.scaled_integer_product(n.input(0), n.input(1), n.input(2), n.input(3), n.optional_input(4), n.optional_input(5));
+  return n.results({n.plus(y, n.optional_input(6))});
 }
 
 // A is quantized by its own range first.
 Results dynamic_quantize_matmul(ContribNode& n, std::string&) {
   const Operator& op = registry().get("DynamicQuantizeLinear");
   const std::vector<ValueId> a = n.b.node(op, op.defaults(), {n.input(0)});
-  const ValueId sum = integer_product(n, a.at(0), n.input(1), a.at(2), n.optional_input(3));
-  const ValueId factor = n.b.add("Mul", {a.at(1), n.input(2)});
-  return n.results({n.plus(n.b.add("Mul", {n.b.cast(sum, DataType::kFloat), factor}), n.optional_input(4))});
+  const ValueId y = n.scaled_integer_product(a.at(0), n.input(1), a.at(1), n.input(2), a.at(2), n.optional_input(3));
+  return n.results({n.plus(y, n.optional_input(4))});
 }
 
 }  // namespace
@@ -156,8 +138,8 @@ void register_contrib_quantized(ContribOperators& c) {
   c.add("QLinearGlobalAveragePool", unary(pool("GlobalAveragePool", 1)));
   c.add("QLinearConcat", concat);
   c.add("QLinearWhere", where);
-  c.add("QuantizeLinear", quantize_linear);
-  c.add("DequantizeLinear", dequantize_linear);
+  c.add("QuantizeLinear", linear("QuantizeLinear"));
+  c.add("DequantizeLinear", linear("DequantizeLinear"));
   c.add("QGemm", qgemm);
   c.add("MatMulIntegerToFloat", matmul_integer_to_float);
   c.add("DynamicQuantizeMatMul", dynamic_quantize_matmul);

@@ -41,7 +41,7 @@ struct LocalExchange {
   std::optional<Reduction> reduction;  // of partial values
 };
 
-// How an input or output of the graph is held.
+// An input or output of the graph, and the part of it that each process holds.
 struct LocalPort {
   std::size_t value = 0;
   std::string name;

@@ -13,7 +13,7 @@ namespace {
 
 using testing::node, testing::RandomGraph, testing::run_as_processes;
 
-// What processes compute together, by the interpreter; of the first of them.
+// The outputs of the plan, executed by the interpreter in all processes: the first process's.
 std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
   run_as_processes(static_cast<std::size_t>(plan.processes), [&](Communicator& processes) {

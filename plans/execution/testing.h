@@ -23,7 +23,7 @@ inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::
   plans::Partition partition;
   for (const auto& node : graph.nodes()) {
     const std::vector<plans::NodeChoice>& ways = choices.of(graph, *node);
-    // What is not cut is of no interest, unless nothing can be.
+    // Cuts are preferred to computing the whole node in each process, which is the first choice.
     partition.nodes.push_back(ways[ways.size() > 1 && random() % 8 > 0 ? 1 + random() % (ways.size() - 1) : 0]);
   }
   const auto producers = graph.producers();

@@ -17,7 +17,7 @@ namespace rewright::runtime {
 
 struct PlannedGraph {
   Graph graph;
-  // Of a step, what takes the place of a given value: pairs of the output's number and the value.
+  // Outputs of a training step that replace its inputs (new weights and states): the output's number, and the input.
   std::vector<std::pair<std::size_t, ValueId>> replaced;
   std::vector<ValueId> data;        // given anew in each run: inputs and targets
   std::vector<ValueId> parameters;  // weights, as inputs or constants; in training statistics and states as well
@@ -26,7 +26,7 @@ struct PlannedGraph {
 // A model whose open sizes all stand for `batch`. Throws Error(kUsage) where there are some and none is given.
 Graph with_batch(const Graph& model, std::optional<std::int64_t> batch);
 PlannedGraph planned_for_inference(Graph sized);
-// Of the graph of a step that is not guarded (TrainingGraphOptions).
+// For the graph of a training step without the guard against infinite gradients (TrainingGraphOptions).
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs);
 // Strategies by name, "auto" first. They say how data and parameters are held; everything else is found.
 const std::vector<std::string>& strategies();

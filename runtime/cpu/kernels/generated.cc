@@ -25,8 +25,8 @@ class TileKernel final : public Kernel {
   Program program_;
 };
 
-// The same one for all steps that compute the same at the same sizes, as the layers of a network do. Null if the expression
-// cannot be compiled.
+// Compiles the expression, once for all steps with equal expressions and sizes (the layers of a network). Null if it cannot be
+// compiled.
 Program program_of(Planner& planner, const Expression& e, const TileOperand& out, const std::vector<TileOperand>& operands) {
   const auto compile = [&]() -> Program {
     auto program = compile_stages(e.element, e.position, out, operands, {planner.options().isa, false});

@@ -1,0 +1,525 @@
+"""Random nodes of ONNX Runtime's own operators: a function for each draws attributes, inputs and sizes (OPERATORS)."""
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+DOMAIN = "com.microsoft"
+
+
+class Case:
+    """A node with its inputs, as a random draw describes them."""
+
+    def __init__(self, op, seed, domain=DOMAIN):
+        self.op, self.domain = op, domain
+        self.random = np.random.default_rng(seed)
+        self.inputs, self.constants, self.attributes, self.outputs, self.tolerance = [], set(), {}, 1, 2e-5
+
+    def whole(self, low, high):
+        return int(self.random.integers(low, high + 1))
+
+    def chance(self, share=0.5):
+        return self.random.random() < share
+
+    def pick(self, *values):
+        return values[self.whole(0, len(values) - 1)]
+
+    def reals(self, *shape, scale=1.0):
+        return (self.random.normal(size=shape) * scale).astype(np.float32)
+
+    def integers(self, low, high, *shape, type=np.int64):
+        return self.random.integers(low, high + 1, size=shape).astype(type)
+
+    def give(self, *values):
+        """Appends inputs; None is an absent one."""
+        self.inputs += values
+
+    def fix(self, *values):
+        """Appends inputs that are constants of the model."""
+        for value in values:
+            self.constants.add(len(self.inputs))
+            self.inputs.append(value)
+
+    def maybe(self, value, share=0.5):
+        self.give(value if self.chance(share) else None)
+
+    def set(self, **attributes):
+        self.attributes.update(attributes)
+
+    def model(self):
+        names = ["" if value is None else f"x{i}" for i, value in enumerate(self.inputs)]
+        while names and not names[-1]:
+            names.pop()
+        outputs = [f"y{i}" if i not in getattr(self, "left_out", ()) else "" for i in range(self.outputs)]
+        node = helper.make_node(self.op, names, outputs, domain=self.domain, name="node", **self.attributes)
+        declared, weights = [], []
+        for i, value in enumerate(self.inputs):
+            if value is None:
+                continue
+            if i in self.constants:
+                weights.append(numpy_helper.from_array(value, f"x{i}"))
+            else:
+                declared.append(helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+        results = [onnx.ValueInfoProto(name=name) for name in outputs if name]
+        graph = helper.make_graph([node], "graph", declared, results, weights)
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+    def feeds(self):
+        return {f"x{i}": value for i, value in enumerate(self.inputs) if value is not None and i not in self.constants}
+
+
+# ---- Activations and normalizations
+
+
+def gelu(c):
+    c.give(c.reals(c.whole(1, 4), c.whole(1, 40), scale=2))
+
+
+def bias_gelu(c):
+    n = c.whole(1, 40)
+    c.give(c.reals(c.whole(1, 4), c.whole(1, 3), n), c.reals(n))
+
+
+def fast_gelu(c):
+    n = c.whole(1, 40)
+    c.give(c.reals(c.whole(1, 4), n))
+    c.maybe(c.reals(n))
+    c.tolerance = 1e-4
+
+
+def quick_gelu(c):
+    c.give(c.reals(c.whole(1, 4), c.whole(1, 40)))
+    if c.chance():
+        c.set(alpha=c.random.uniform(0.5, 2))
+
+
+def simplified(c):
+    shape = (c.whole(1, 3), c.whole(1, 5), c.whole(2, 40))
+    axis = c.pick(-1, 2, 1)
+    c.give(c.reals(*shape), c.reals(*shape[axis:]))
+    c.set(axis=axis, epsilon=c.pick(1e-5, 1e-3))
+
+
+def skip_layer(c):
+    n, s, h = c.whole(1, 3), c.whole(1, 5), c.whole(2, 40)
+    skip = c.pick((n, s, h), (1, s, h), (s, h))
+    c.give(c.reals(n, s, h), c.reals(*skip), c.reals(h))
+    c.maybe(c.reals(h))
+    c.maybe(c.reals(h))
+    c.set(epsilon=c.pick(1e-5, 1e-12))
+    if c.chance():
+        c.outputs, c.left_out = 4, (1, 2)
+
+
+def skip_simplified(c):
+    n, s, h = c.whole(1, 3), c.whole(1, 5), c.whole(2, 40)
+    c.give(c.reals(n, s, h), c.reals(n, s, h), c.reals(h))
+    c.maybe(c.reals(h))
+    c.set(epsilon=1e-5)
+    if c.chance():
+        c.outputs, c.left_out = 4, (1, 2)
+
+
+def embed(c):
+    n, s, h = c.whole(1, 3), c.whole(1, 6), c.whole(2, 20)
+    int32 = lambda high, *shape: c.integers(0, high - 1, *shape, type=np.int32)  # noqa: E731
+    with_segments = c.chance()
+    c.give(int32(11, n, s), int32(2, n, s) if with_segments else None)
+    c.give(c.reals(11, h), c.reals(8, h), c.reals(2, h) if with_segments else None, c.reals(h), c.reals(h))
+    mask = np.zeros((n, s), np.int32)
+    for row in mask:
+        row[: c.whole(1, s)] = 1
+    c.maybe(mask)
+    if c.chance():
+        c.give(int32(8, n, s))
+    c.outputs = 2
+
+
+# ---- Products, convolutions, pools
+
+
+def fused_matmul(c):
+    b, m, k, n = c.whole(1, 3), c.whole(1, 6), c.whole(1, 7), c.whole(1, 8)
+    ta, tb = c.whole(0, 1), c.whole(0, 1)
+    x, y = [b, m, k], [b, k, n]
+    if ta:
+        x[1:] = x[2], x[1]
+    if tb:
+        y[1:] = y[2], y[1]
+    c.set(transA=ta, transB=tb, alpha=c.pick(1.0, 0.5))
+    if c.op == "FusedMatMul" and c.chance(0.3):
+        c.set(transBatchA=1)
+        # The matrix's first axis comes before its last.
+        x = [x[1], x[0], x[2]]
+    c.give(c.reals(*x), c.reals(*y))
+
+
+ACTIVATIONS = {"Relu": 0, "Tanh": 0, "Sigmoid": 0, "LeakyRelu": 1}
+
+
+def fused_gemm(c):
+    m, k, n = c.whole(1, 6), c.whole(1, 7), c.whole(1, 8)
+    ta, tb = c.whole(0, 1), c.whole(0, 1)
+    c.give(c.reals(*((k, m) if ta else (m, k))), c.reals(*((n, k) if tb else (k, n))))
+    c.maybe(c.reals(n))
+    name = c.pick("Relu", "LeakyRelu")
+    c.set(transA=ta, transB=tb, alpha=c.pick(1.0, 0.5), beta=c.pick(1.0, 2.0), activation=name)
+    if name == "LeakyRelu":
+        c.set(activation_alpha=0.2)
+
+
+def fused_conv(c):
+    channels, outputs, size = c.whole(1, 4), c.whole(1, 4), c.whole(5, 9)
+    kernel = c.pick(1, 3)
+    c.give(c.reals(1, channels, size, size), c.reals(outputs, channels, kernel, kernel))
+    with_sum = c.chance(0.3)
+    c.give(c.reals(outputs) if with_sum or c.chance() else None)
+    name = c.pick("Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip")
+    c.set(activation=name, pads=[kernel // 2] * 4, kernel_shape=[kernel, kernel])
+    if with_sum:
+        c.give(c.reals(1, outputs, size, size))
+    if name == "LeakyRelu":
+        c.set(activation_params=[0.3])
+    if name == "Clip":
+        c.set(activation_params=[-0.5, 0.7])
+
+
+def nhwc_max_pool(c):
+    c.give(c.integers(0, 255, 2, c.whole(4, 7), c.whole(4, 7), c.whole(1, 4), type=np.uint8))
+    c.set(kernel_shape=[2, 3], strides=[c.whole(1, 2), 1], pads=[c.whole(0, 1), 0, 0, 1])
+
+
+# ---- Weights of few bits
+
+
+def matmul_n_bits(c):
+    k, n, block = c.pick(16, 32, 40, 64, 100), c.whole(1, 9), c.pick(16, 32)
+    bits = c.pick(2, 4, 4, 8)
+    blocks = -(-k // block)
+    c.set(K=k, N=n, block_size=block, bits=bits)
+    if c.chance():
+        c.set(accuracy_level=c.pick(0, 1))
+    c.give(c.reals(c.whole(1, 3), c.whole(1, 5), k))
+    c.fix(c.integers(0, 255, n, blocks, block * bits // 8, type=np.uint8), np.abs(c.reals(n, blocks, scale=0.1)))
+    kind = c.pick("none", "packed", "float") if bits != 2 else "none"
+    if kind == "packed":
+        c.fix(c.integers(0, 255, n, -(-blocks * bits // 8), type=np.uint8))
+    elif kind == "float" and bits == 4:
+        c.fix(c.reals(n, blocks, scale=4))
+    else:
+        c.give(None)
+    c.give(None)
+    if c.chance():
+        c.give(c.reals(n))
+    c.tolerance = 1e-4
+
+
+def gather_block_quantized(c):
+    rows, k, block, bits = c.whole(3, 9), c.pick(32, 64), c.pick(16, 32), c.pick(4, 8)
+    c.fix(c.integers(0, 255, rows, k * bits // 8, type=np.uint8))
+    c.give(c.integers(-rows, rows - 1, c.whole(1, 3), c.whole(1, 4)))
+    blocks = k // block
+    c.fix(np.abs(c.reals(rows, blocks)))
+    if c.chance():
+        c.fix(c.integers(0, 255, rows, -(-blocks * bits // 8), type=np.uint8))
+    c.set(block_size=block, bits=bits, gather_axis=0, quantize_axis=1)
+
+
+# ---- Attention
+
+
+def attention(c):
+    b, s, heads, size, width = c.whole(1, 3), c.whole(1, 5), c.whole(1, 3), c.pick(4, 8), c.whole(3, 9)
+    hidden = heads * size
+    past = c.pick(0, 0, 3)
+    keys = past + s
+    c.set(num_heads=heads)
+    c.give(c.reals(b, s, width), c.reals(width, 3 * hidden), c.reals(3 * hidden))
+    if c.chance(0.4):
+        c.set(unidirectional=1)
+    if c.chance(0.3):
+        c.set(scale=0.3)
+    mask = c.pick(None, "ends", "rows", "all")
+    ones = lambda *shape: c.integers(0, 1, *shape, type=np.int32)  # noqa: E731
+    if mask == "ends" and past == 0:
+        c.give(c.integers(1, keys, b, type=np.int32))
+    elif mask == "rows":
+        rows = ones(b, keys)
+        rows[:, 0] = 1
+        c.give(rows)
+    elif mask == "all":
+        rows = ones(b, s, keys)
+        rows[:, :, 0] = 1
+        c.give(rows)
+    else:
+        c.give(None)
+    c.give(c.reals(2, b, heads, past, size) if past else None)
+    if c.chance(0.3):
+        c.give(c.reals(c.pick(1, b), c.pick(1, heads), s, keys))
+    if past or c.chance(0.3):
+        c.outputs = 2
+
+
+def multi_head_attention(c):
+    b, s, t, heads, size = c.whole(1, 3), c.whole(1, 5), c.whole(1, 6), c.whole(1, 3), c.pick(4, 8)
+    hidden, size_v = heads * size, c.pick(4, 8)
+    c.set(num_heads=heads)
+    if c.chance(0.3):
+        c.set(scale=0.3)
+    form = c.pick("rows", "rows", "packed", "heads")
+    past = 3 if form == "rows" and c.chance(0.4) else 0
+    if form == "rows":
+        if past:
+            t, size_v = s, size
+        c.give(c.reals(b, s, hidden), c.reals(b, t, hidden), c.reals(b, t, heads * size_v))
+        c.maybe(c.reals(2 * hidden + heads * size_v))
+    elif form == "packed":
+        t = s
+        c.give(c.reals(b, s, heads, 3, size), None, None, None)
+    else:
+        c.give(c.reals(b, s, hidden), c.reals(b, heads, t, size), c.reals(b, heads, t, size), None)
+    keys = past + t
+    if c.chance(0.4):
+        rows = c.integers(0, 1, b, keys, type=np.int32)
+        rows[:, 0] = 1
+        c.give(rows)
+    else:
+        c.give(None)
+    c.maybe(c.reals(c.pick(1, b), c.pick(1, heads), s, keys), 0.3)
+    if past:
+        c.give(c.reals(b, heads, past, size), c.reals(b, heads, past, size))
+        c.outputs = 3
+    if form == "rows" and t == s and c.chance(0.3):
+        c.set(unidirectional=1)
+
+
+def tables(c, positions, half):
+    angles = np.outer(np.arange(positions), 10.0 ** -np.linspace(0, 2, half))
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def rotary_embedding(c):
+    b, s, heads, size = c.whole(1, 3), c.whole(1, 5), c.whole(1, 3), c.pick(8, 16)
+    part = c.chance(0.3)
+    half = size // 4 if part else size // 2
+    has_heads = c.chance()
+    c.give(c.reals(*((b, heads, s, size) if has_heads else (b, s, heads * size))))
+    c.give(c.integers(0, 10, b, s) if c.chance() else c.integers(0, 10, 1))
+    c.give(*tables(c, 20, half))
+    c.set(interleaved=c.whole(0, 1))
+    if part:
+        c.set(num_heads=heads, rotary_embedding_dim=2 * half)
+
+
+def group_query_attention(c):
+    b, shared, group, size = c.whole(1, 3), c.whole(1, 2), c.whole(1, 3), c.pick(16, 32)
+    heads = shared * group
+    mode = c.pick("prompt", "step", "continued")
+    s = 1 if mode == "step" else c.whole(2, 5)
+    before = 0 if mode == "prompt" else c.whole(1, 6)
+    if mode == "continued":
+        b = 1
+    total = before + s
+    room = c.pick(before, before, total + 2)
+    ends = np.full(b, total - 1, np.int32)
+    if mode == "step" and b > 1:
+        ends[1:] = c.integers(0, total - 1, b - 1, type=np.int32)
+    c.set(num_heads=heads, kv_num_heads=shared)
+    q, k, v = c.reals(b, s, heads * size), c.reals(b, s, shared * size), c.reals(b, s, shared * size)
+    if c.chance():
+        c.give(np.concatenate([q, k, v], axis=2), None, None)
+    else:
+        c.give(q, k, v)
+    c.give(c.reals(b, shared, room, size), c.reals(b, shared, room, size)) if room else c.give(None, None)
+    c.give(ends)
+    c.fix(np.array([total], np.int32))
+    if c.chance():
+        c.give(*tables(c, 20, size // 2))
+        c.set(do_rotary=1, rotary_interleaved=c.whole(0, 1))
+    else:
+        c.give(None, None)
+    c.give(None)
+    c.maybe(c.reals(c.pick(1, b), c.pick(1, heads), s, total), 0.3)
+    if c.chance(0.3):
+        c.give(c.reals(heads))
+    elif c.chance(0.3):
+        c.set(smooth_softmax=1)
+    if c.chance(0.3):
+        c.set(softcap=2.0)
+    if c.chance(0.3):
+        c.set(scale=0.4)
+    if c.chance(0.3):
+        c.set(local_window_size=c.whole(1, 4))
+    c.outputs = 3
+
+
+# ---- Integers of 8 bits
+
+
+def scale_and_zero(c, type, scale=None):
+    low, high = (0, 255) if type == np.uint8 else (-128, 127)
+    scale = scale if scale is not None else c.random.uniform(0.02, 0.1)
+    return np.array(scale, np.float32), np.array(c.whole(low // 2, high // 2), type)
+
+
+def bytes_of(c, type, *shape):
+    return c.integers(0, 255, *shape, type=np.uint8).view(type) if type == np.int8 else c.integers(0, 255, *shape, type=np.uint8)
+
+
+def weights_of(c, type, *shape):
+    """Signed ones of 7 bits: ONNX Runtime's products saturate in 16 bits on processors without VNNI."""
+    return bytes_of(c, type, *shape) if type == np.uint8 else c.integers(-64, 63, *shape, type=np.int8)
+
+
+def quantized(inputs, prepare=None):
+    def draw(c):
+        type = c.pick(np.uint8, np.int8)
+        shape = (2, 3, 5, 6)
+        for _ in range(inputs):
+            c.give(bytes_of(c, type, *shape))
+            c.fix(*scale_and_zero(c, type))
+        if prepare:
+            prepare(c)
+        if c.op in ("QLinearSigmoid", "QLinearSoftmax"):
+            c.fix(np.array(1 / 256, np.float32), np.array(0 if type == np.uint8 else -128, type))
+        else:
+            c.fix(*scale_and_zero(c, type))
+        c.tolerance = "quantum"
+
+    return draw
+
+
+def qlinear_softmax(c):
+    c.set(opset=13, axis=c.pick(-1, 1))
+
+
+def qlinear_average_pool(c):
+    c.set(kernel_shape=[2, 2], strides=[1, 2], channels_last=0, count_include_pad=c.whole(0, 1), pads=[1, 0, 0, 1])
+
+
+def qlinear_concat(c):
+    type = c.pick(np.uint8, np.int8)
+    c.fix(*scale_and_zero(c, type))
+    for _ in range(c.whole(1, 3)):
+        c.give(bytes_of(c, type, 2, c.whole(1, 4), 3))
+        c.fix(*scale_and_zero(c, type))
+    c.set(axis=1)
+    c.tolerance = "quantum"
+
+
+def qlinear_where(c):
+    type = c.pick(np.uint8, np.int8)
+    c.give(c.random.random((3, 5)) < 0.5)
+    for _ in range(2):
+        c.give(bytes_of(c, type, 3, 5))
+        c.fix(*scale_and_zero(c, type))
+    c.fix(*scale_and_zero(c, type))
+    c.tolerance = "quantum"
+
+
+def qgemm(c):
+    m, k, n = c.whole(1, 6), c.whole(1, 7), c.whole(1, 8)
+    ta, tb = c.whole(0, 1), c.whole(0, 1)
+    c.give(bytes_of(c, np.uint8, *((k, m) if ta else (m, k))))
+    c.fix(*scale_and_zero(c, np.uint8))
+    type_b = c.pick(np.uint8, np.int8)
+    c.fix(weights_of(c, type_b, *((n, k) if tb else (k, n))), *scale_and_zero(c, type_b))
+    c.give(c.integers(-99, 99, n, type=np.int32) if c.chance() else None)
+    c.set(transA=ta, transB=tb, alpha=1.0)
+    if c.chance():
+        c.fix(np.array(0.5, np.float32), np.array(100, np.uint8))
+        c.tolerance = "quantum"
+
+
+def matmul_integer_to_float(c):
+    m, k, n = c.whole(1, 6), c.whole(1, 7), c.whole(1, 8)
+    c.give(bytes_of(c, np.uint8, 2, m, k))
+    type_b = c.pick(np.uint8, np.int8)
+    c.fix(weights_of(c, type_b, k, n))
+    by_column = c.chance()
+    c.give(np.array(0.03, np.float32), np.abs(c.reals(n)) if by_column else np.array(0.02, np.float32))
+    c.give(np.array(7, np.uint8) if c.chance() else None)
+    c.give((bytes_of(c, type_b, n) if by_column else np.array(3, type_b)) if c.chance() else None)
+    c.maybe(c.reals(n))
+
+
+def dynamic_quantize_matmul(c):
+    m, k, n = c.whole(1, 6), c.whole(1, 7), c.whole(1, 8)
+    type_b = c.pick(np.uint8, np.int8)
+    c.give(c.reals(2, m, k))
+    c.fix(weights_of(c, type_b, k, n), np.abs(c.reals(n)) if c.chance() else np.array(0.02, np.float32))
+    if c.chance():
+        c.fix(np.array(3, type_b))
+    else:
+        c.give(None)
+    c.maybe(c.reals(n))
+    c.tolerance = 1e-3
+
+
+def qattention(c):
+    b, s, heads, size, width = c.whole(1, 3), c.whole(1, 5), c.whole(1, 3), 4, c.whole(3, 9)
+    hidden = heads * size
+    c.set(num_heads=heads, unidirectional=c.whole(0, 1))
+    c.give(bytes_of(c, np.uint8, b, s, width))
+    c.fix(weights_of(c, np.int8, width, 3 * hidden))
+    c.give(c.reals(3 * hidden))
+    c.fix(np.array(0.01, np.float32), np.array(0.02, np.float32))
+    c.maybe(c.integers(1, s, b, type=np.int32), 0.4)
+    c.fix(np.array(100, np.uint8), np.array(0, np.int8))
+    c.tolerance = 1e-4
+
+
+def quantize_linear(c):
+    type = c.pick(np.uint8, np.int8)
+    c.give(c.reals(2, 3, 4, scale=3))
+    if c.chance():
+        c.fix(np.abs(c.reals(3)) + np.float32(0.01), bytes_of(c, type, 3))
+        c.set(axis=1)
+    else:
+        c.fix(*scale_and_zero(c, type))
+    c.tolerance = "quantum"
+
+
+def dequantize_linear(c):
+    type = c.pick(np.uint8, np.int8)
+    c.give(bytes_of(c, type, 2, 3, 4))
+    c.fix(*scale_and_zero(c, type))
+
+
+OPERATORS = {
+    "Gelu": gelu,
+    "BiasGelu": bias_gelu,
+    "FastGelu": fast_gelu,
+    "QuickGelu": quick_gelu,
+    "SimplifiedLayerNormalization": simplified,
+    "SkipLayerNormalization": skip_layer,
+    "SkipSimplifiedLayerNormalization": skip_simplified,
+    "EmbedLayerNormalization": embed,
+    "FusedMatMul": fused_matmul,
+    "TransposeMatMul": fused_matmul,
+    "FusedGemm": fused_gemm,
+    "FusedConv": fused_conv,
+    "NhwcMaxPool": nhwc_max_pool,
+    "MatMulNBits": matmul_n_bits,
+    "GatherBlockQuantized": gather_block_quantized,
+    "Attention": attention,
+    "MultiHeadAttention": multi_head_attention,
+    "RotaryEmbedding": rotary_embedding,
+    "GroupQueryAttention": group_query_attention,
+    "QLinearAdd": quantized(2),
+    "QLinearMul": quantized(2),
+    "QLinearSigmoid": quantized(1),
+    "QLinearLeakyRelu": quantized(1, lambda c: c.set(alpha=0.1)),
+    "QLinearSoftmax": quantized(1, qlinear_softmax),
+    "QLinearAveragePool": quantized(1, qlinear_average_pool),
+    "QLinearGlobalAveragePool": quantized(1),
+    "QLinearConcat": qlinear_concat,
+    "QLinearWhere": qlinear_where,
+    "QGemm": qgemm,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
+    "QAttention": qattention,
+    "QuantizeLinear": quantize_linear,
+    "DequantizeLinear": dequantize_linear,
+}
