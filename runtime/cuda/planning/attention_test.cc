@@ -51,9 +51,8 @@ const AttentionShape* attention_in(const Plan& plan) {
   return found;
 }
 
-}  // namespace
-
-TEST_CASE("attention is one operation of a library's, or products and a softmax") {
+template <class Use>
+void for_each_attention(const Use& use) {
   unsigned seed = 20;
   for (const Mask mask :
        {Mask::kNone, Mask::kAdded, Mask::kByColumn, Mask::kChosen, Mask::kCausal, Mask::kCausalChoice, Mask::kComputed})
@@ -61,32 +60,44 @@ TEST_CASE("attention is one operation of a library's, or products and a softmax"
       CAPTURE(static_cast<int>(mask), name(type));
       TestedGraph b(++seed);
       add_attention(b, type, mask, b.pick(1, 2), b.pick(2, 3), b.pick(2, 6), b.pick(2, 6));
-      const Plan plan = make_plan(b.graph);
-      const AttentionShape* const a = attention_in(plan);
-      REQUIRE(a != nullptr);
-      const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
-      CHECK(a->causal == causal);
-      CHECK(a->mask.empty() == (causal || mask == Mask::kNone));
-      CHECK(a->scale == (mask == Mask::kByColumn ? 1 : 0.125));
-      // No moves are needed before or after, since heads are adjacent.
-      CHECK(a->q == std::vector<std::int64_t>{a->queries * a->heads * 8, 8, a->heads * 8, 1});
-      CHECK(a->k == std::vector<std::int64_t>{a->keys * a->heads * 8, 8, 1, a->heads * 8});
-      CHECK(a->y == a->q);
-      CHECK(plan.steps.size() == 2);
-      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // only one of the two rounds scores
-      b.check(true, tolerance);
-      if (type == DataType::kBfloat16) continue;
-      // A library that is slower at attention, and no library.
-      const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 0.5; };
-      const HostDriverOptions with_slow{.seconds = slow}, with_none{.libraries = false};
-      for (const int which : {0, 1, 2}) {
-        const HostDriverOptions options = which == 0 ? HostDriverOptions{} : which == 1 ? with_slow : with_none;
-        const auto report = std::make_shared<HostDriverReport>();
-        const auto session = make_session(make_host_driver(options, report), b.graph, {}, {});
-        b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), tolerance);
-        CHECK(report->recorded_last.contains("attention") == (which == 0));
-      }
+      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // only one of the two ways rounds scores
+      use(b, mask, type, tolerance);
     }
+}
+
+}  // namespace
+
+TEST_CASE("attention is one operation of a library's, or products and a softmax") {
+  for_each_attention([](TestedGraph& b, Mask mask, DataType, double tolerance) {
+    const Plan plan = make_plan(b.graph);
+    const AttentionShape* const a = attention_in(plan);
+    REQUIRE(a != nullptr);
+    const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
+    CHECK(a->causal == causal);
+    CHECK(a->mask.empty() == (causal || mask == Mask::kNone));
+    CHECK(a->scale == (mask == Mask::kByColumn ? 1 : 0.125));
+    // No moves are needed before or after, since heads are adjacent.
+    CHECK(a->q == std::vector<std::int64_t>{a->queries * a->heads * 8, 8, a->heads * 8, 1});
+    CHECK(a->k == std::vector<std::int64_t>{a->keys * a->heads * 8, 8, 1, a->heads * 8});
+    CHECK(a->y == a->q);
+    CHECK(plan.steps.size() == 2);
+    b.check(true, tolerance);
+  });
+}
+
+TEST_CASE("a library's attention is used where it is there and fast", "[host]") {
+  for_each_attention([](TestedGraph& b, Mask, DataType type, double tolerance) {
+    if (type == DataType::kBfloat16) return;
+    const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 0.5; };
+    const HostDriverOptions with_slow{.seconds = slow}, with_none{.libraries = false};
+    for (const int which : {0, 1, 2}) {
+      const HostDriverOptions options = which == 0 ? HostDriverOptions{} : which == 1 ? with_slow : with_none;
+      const auto report = std::make_shared<HostDriverReport>();
+      const auto session = make_session(make_host_driver(options, report), b.graph, {}, {});
+      b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), tolerance);
+      CHECK(report->recorded_last.contains("attention") == (which == 0));
+    }
+  });
 }
 
 TEST_CASE("what is no attention stays apart") {

@@ -103,7 +103,10 @@ TEST_CASE("activations behind products and convolutions are epilogues") {
   b.check();
 }
 
-TEST_CASE("pooling and normalizations by libraries or with what stands around them") {
+namespace {
+
+// Windows and rows that the library has, within what stands around them, and two windows that it lacks.
+TestedGraph pools_and_normalizations() {
   TestedGraph b(51);
   const auto window = [&](const char* op, ValueId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
                           std::vector<std::pair<std::string, AttributeValue>> more = {}) {
@@ -138,6 +141,13 @@ TEST_CASE("pooling and normalizations by libraries or with what stands around th
                    {"pads_end", indices({0, 0})},
                    {"dilations", indices({2, 2})}}));
   b.output(window("AveragePool", image, 2, 2, 0, {{"ceil_mode", true}}));
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("pooling and normalizations by libraries or with what stands around them") {
+  TestedGraph b = pools_and_normalizations();
   const Plan plan = make_plan(b.graph);
   std::size_t pools = 0, normalizations = 0;
   for (const LibraryStep* step : library_steps(plan)) {
@@ -148,6 +158,10 @@ TEST_CASE("pooling and normalizations by libraries or with what stands around th
   CHECK(normalizations == 2);
   b.check();
   b.check(false);
+}
+
+TEST_CASE("a library's pooling and normalizations are used where they are fast", "[host]") {
+  const TestedGraph b = pools_and_normalizations();
   const auto recorded = [&](double seconds) {
     const auto report = std::make_shared<HostDriverReport>();
     make_session(make_host_driver({.seconds = [&](const LibraryShape&) { return seconds; }}, report), b.graph, {}, {});

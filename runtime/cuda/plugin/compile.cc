@@ -27,7 +27,7 @@ std::string compile_for(const std::string& source, int architecture) {
   Program program;
   check(nvrtcCreateProgram(&program.handle, source.c_str(), "kernels.cu", 0, nullptr, nullptr), "a program");
   const std::string target = "--gpu-architecture=sm_" + std::to_string(architecture);
-  const std::vector<const char*> options{target.c_str(), "--std=c++17", "--extra-device-vectorization"};
+  const std::vector<const char*> options{target.c_str(), "--std=c++17", "--extra-device-vectorization", "--disable-warnings"};
   const nvrtcResult status = nvrtcCompileProgram(program.handle, static_cast<int>(options.size()), options.data());
   if (status != NVRTC_SUCCESS) {
     std::size_t size = 0;

@@ -155,7 +155,10 @@ std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precisio
   if (const auto* product = std::get_if<ProductShape>(&shape)) return make_product(*this, *product, precision, choice);
   // Tensor cores do not round factors of half and bfloat16.
   const bool multiplies = std::holds_alternative<ConvolutionShape>(shape);
-  const bool rounds = !multiplies || element_type(shape) != DataType::kFloat || precision == Precision::kTf32;
+  EngineLimits limits;
+  limits.may_round = !multiplies || element_type(shape) != DataType::kFloat || precision == Precision::kTf32;
+  // A kernel of ours is about as fast as what cuDNN compiles for rows.
+  limits.may_compile = !std::holds_alternative<NormalizationShape>(shape);
   try {
     auto graph = std::visit(
         [](const auto& s) -> std::shared_ptr<const OperationGraph> {
@@ -165,7 +168,7 @@ std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precisio
             return std::make_shared<const OperationGraph>(operation_graph(s));
         },
         shape);
-    return make_graph_operation(*this, std::move(graph), rounds, choice);
+    return make_graph_operation(*this, std::move(graph), limits, choice);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUnsupported) throw;
     return nullptr;  // cuDNN lacks the operation

@@ -1,6 +1,6 @@
 #include "runtime/cuda/plugin/graph_operation.h"
 
-#include <iterator>
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -11,14 +11,18 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr int kProposals = 16;
+constexpr std::size_t kMeasured = 16;     // engines of one way to propose them
+constexpr std::int64_t kProposals = 256;  // at most, most of which may not be allowed
 constexpr int kRuns = 4;
-constexpr cudnnBackendHeurMode_t kModes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
+// Ways to propose engines: by the heuristics, or all there are, each with its own defaults. On devices with tensor cores the
+// heuristics may propose nothing else for factors of type float.
+constexpr std::size_t kByHeuristics = 2, kAll = 2, kWays = 3;
+constexpr cudnnBackendHeurMode_t kModes[kByHeuristics] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B};
 
 class GraphOperation final : public Operation {
  public:
-  GraphOperation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds)
-      : device_(device), graph_(std::move(graph)), rounds_(rounds) {}
+  GraphOperation(Device& device, std::shared_ptr<const OperationGraph> graph, EngineLimits limits)
+      : device_(device), graph_(std::move(graph)), limits_(limits) {}
 
   // False if no engine of cuDNN computes the graph.
   bool choose() {
@@ -33,17 +37,19 @@ class GraphOperation final : public Operation {
     std::byte* const workspace = scratch(kWorkspaceLimit);
     double best = std::numeric_limits<double>::infinity();
     std::unique_ptr<Descriptor> fastest;
-    for (std::size_t mode = 0; mode < std::size(kModes); ++mode) {
-      if (kModes[mode] == CUDNN_HEUR_MODE_FALLBACK && fastest) break;
-      const std::vector<Descriptor> found = proposals(graph, kModes[mode]);
-      for (std::size_t n = 0; n < found.size(); ++n) {
+    for (std::size_t way = 0; way < kWays; ++way) {
+      if (way == kAll && fastest && limits_.may_round) break;
+      const std::vector<Descriptor> found = proposals(graph, way);
+      std::size_t measured = 0;
+      for (std::size_t n = 0; n < found.size() && measured < kMeasured; ++n) {
         if (!prepare(found[n])) continue;
         const double seconds = device_.time([&] { return execute(inputs, output, workspace); }, kRuns);
+        ++measured;
         if (seconds >= best) continue;
         best = seconds;
         fastest = std::move(plan_);
         chosen_bytes_ = workspace_bytes_;
-        choice_ = std::to_string(mode) + " " + std::to_string(n);
+        choice_ = std::to_string(way) + " " + std::to_string(n);
       }
     }
     plan_ = std::move(fastest);
@@ -54,9 +60,9 @@ class GraphOperation final : public Operation {
   // Uses the engine that was chosen before: one version of cuDNN has the same heuristics on one device.
   bool take(const std::string& choice) {
     std::istringstream in(choice);
-    std::size_t mode = 0, number = 0;
-    if (!(in >> mode >> number) || mode >= std::size(kModes)) return false;
-    const std::vector<Descriptor> found = proposals(with_handle(), kModes[mode]);
+    std::size_t way = 0, number = 0;
+    if (!(in >> way >> number) || way >= kWays) return false;
+    const std::vector<Descriptor> found = proposals(with_handle(), way);
     choice_ = choice;
     return number < found.size() && prepare(found[number]);
   }
@@ -103,47 +109,82 @@ class GraphOperation final : public Operation {
     }
   }
 
-  static std::vector<Descriptor> proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
-    std::vector<Descriptor> result;
+  static std::vector<Descriptor> proposals(const Descriptor& graph, std::size_t way) {
     try {
-      Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-      heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-      heuristics.set_one(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-      heuristics.finalize();
-      std::vector<cudnnBackendDescriptor_t> handles;
-      for (int i = 0; i < kProposals; ++i) {
-        result.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-        handles.push_back(result.back().get());
-      }
-      std::int64_t count = 0;
-      check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kProposals,
-                                     &count, handles.data()),
-            "heuristics");
-      while (result.size() > static_cast<std::size_t>(count)) result.pop_back();
+      return way == kAll ? all_engines(graph) : proposals_of(graph, kModes[way]);
     } catch (const Error&) {
-      result.clear();  // the heuristic does not know the graph
+      return {};  // the heuristic does not know the graph
+    }
+  }
+
+  static std::vector<Descriptor> proposals_of(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    heuristics.set_one(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    heuristics.finalize();
+    const auto ask = [&](std::int64_t room, cudnnBackendDescriptor_t* handles) {
+      std::int64_t count = 0;
+      check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, room,
+                                     &count, handles),
+            "heuristics");
+      return count;
+    };
+    std::vector<Descriptor> result;
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (std::int64_t i = std::min(ask(0, nullptr), kProposals); i > 0; --i) {
+      result.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      handles.push_back(result.back().get());
+    }
+    const std::int64_t count = ask(static_cast<std::int64_t>(handles.size()), handles.data());
+    while (result.size() > static_cast<std::size_t>(count)) result.pop_back();
+    return result;
+  }
+
+  static std::vector<Descriptor> all_engines(const Descriptor& graph) {
+    std::int64_t engines = 0, count = 0;
+    check(cudnnBackendGetAttribute(graph.get(), CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &count,
+                                   &engines),
+          "engines");
+    std::vector<Descriptor> result;
+    for (std::int64_t i = 0; i < std::min(engines, kProposals); ++i) {
+      try {
+        Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        engine.set_descriptor(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+        engine.set_number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, i);
+        engine.finalize();
+        configuration.set_descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+        configuration.finalize();
+        result.push_back(std::move(configuration));
+      } catch (const Error&) {  // not for this graph
+      }
     }
     return result;
   }
 
-  // On tensor cores, factors of type float are rounded to TF32.
+  // On tensor cores, factors of type float are rounded to TF32. An engine that cuDNN compiles takes seconds in every process.
   bool allowed(const Descriptor& configuration) const {
-    if (rounds_) return true;
+    if (limits_.may_round && limits_.may_compile) return true;
     const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t handle = engine.get();
     std::int64_t count = 0;
     check(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
                                    &handle),
           "an engine");
-    std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-    check(cudnnBackendGetAttribute(handle, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
-          "an engine");
-    for (std::int64_t n = 0; n < count; ++n)
-      if (notes[static_cast<std::size_t>(n)] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-          notes[static_cast<std::size_t>(n)] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)
-        return false;
-    return true;
+    const auto has = [&](cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type, auto note,
+                         std::int64_t kinds) {
+      std::vector<decltype(note)> notes(static_cast<std::size_t>(kinds));
+      std::int64_t found = 0;
+      check(cudnnBackendGetAttribute(handle, attribute, type, kinds, &found, notes.data()), "an engine");
+      return std::find(notes.begin(), notes.begin() + found, note) != notes.begin() + found;
+    };
+    const auto computes = [&](cudnnBackendNumericalNote_t note) {
+      return has(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, note, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    };
+    if (!limits_.may_round &&
+        (computes(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || computes(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)))
+      return false;
+    return limits_.may_compile || !has(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                       CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
   }
 
   bool execute(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) {
@@ -167,7 +208,7 @@ class GraphOperation final : public Operation {
 
   Device& device_;
   std::shared_ptr<const OperationGraph> graph_;
-  bool rounds_;
+  EngineLimits limits_;
   std::unique_ptr<Descriptor> plan_;
   std::size_t workspace_bytes_ = 0, chosen_bytes_ = 0;
   std::string choice_;
@@ -276,9 +317,9 @@ void OperationGraph::pointwise(const Pointwise& what, const Descriptor& x, const
   add(std::move(o));
 }
 
-std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
-                                                const std::string& choice) {
-  auto operation = std::make_unique<GraphOperation>(device, std::move(graph), rounds);
+std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph,
+                                                EngineLimits limits, const std::string& choice) {
+  auto operation = std::make_unique<GraphOperation>(device, std::move(graph), limits);
   if (!(choice.empty() ? operation->choose() : operation->take(choice))) return nullptr;
   return operation;
 }

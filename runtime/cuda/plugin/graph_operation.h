@@ -101,10 +101,15 @@ class OperationGraph {
 // Strides of packed tensors, row-major or channels-last.
 std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last = false);
 
-// The operation with the engine `choice`, or the fastest one; null if cuDNN has none. `rounds`: engines may round factors of
-// type float. Throws Error(kUnsupported) if cuDNN does not support the graph.
-std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
-                                                const std::string& choice);
+// What engines may do: round factors of type float, and be compiled when they are prepared.
+struct EngineLimits {
+  bool may_round = true, may_compile = true;
+};
+
+// The operation with the engine `choice`, or the fastest one within the limits; null if cuDNN has none. Throws
+// Error(kUnsupported) if cuDNN does not support the graph.
+std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph,
+                                                EngineLimits limits, const std::string& choice);
 
 // The graph for a shape that cuDNN supports.
 OperationGraph operation_graph(const ConvolutionShape& shape);

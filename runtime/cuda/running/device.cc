@@ -17,7 +17,7 @@ namespace rewright::cuda {
 namespace {
 
 // Part of the device's identity. Must be increased whenever kernels or planning change times.
-constexpr int kKernelGeneration = 3;
+constexpr int kKernelGeneration = 4;
 constexpr int kRuns = 20;
 
 // $XDG_CACHE_HOME/rewright/kernels, or ~/.cache/rewright/kernels.

@@ -20,7 +20,7 @@ TestedGraph mixed_graph(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a wrong operation of a library is found, named and replaced") {
+TEST_CASE("a wrong operation of a library is found, named and replaced", "[host]") {
   TestedGraph b = mixed_graph(1);
   const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
   for (const bool last : {false, true})
@@ -56,7 +56,7 @@ TEST_CASE("every node by generated code, and by the interpreter") {
   for (unsigned seed = 0; seed < 3; ++seed) {
     TestedGraph b = mixed_graph(seed);
     const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
-    const auto driver = make_host_driver();
+    const auto driver = tested_driver();
     ConstantStore constants(driver);
     for (const Instead instead : {Instead::kGenerated, Instead::kReference}) {
       InsteadOf all;
@@ -77,7 +77,7 @@ TEST_CASE("open sizes are checked once each") {
   b.output(b.node("MatMul", {x, b.constant({6, 4})}));
   SessionOptions options;
   options.check_kernels.emplace();
-  const auto session = make_session(make_host_driver(), b.graph, options, {});
+  const auto session = make_session(tested_driver(), b.graph, options, {});
   for (const std::int64_t n : {3, 3, 5, 3, 5}) {
     const std::vector<Tensor> inputs{random_tensor(b.random, DataType::kFloat, {n, 6})};
     b.require_close(session->run(inputs), interpret(b.graph, inputs), 2e-5);

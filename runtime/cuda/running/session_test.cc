@@ -116,6 +116,20 @@ TEST_CASE("integers, truth values, gathers, pools") {
   b.check();
 }
 
+TEST_CASE("the parts of a vector each have loops of their own") {
+  TestedGraph b(4);
+  const ValueId image = b.input(DataType::kFloat, {4, 64, 32, 32});
+  const std::vector<ValueId> pooled = testing::node(b.graph, "MaxPool", {image},
+                                                    {{"kernel", indices({3, 3})},
+                                                     {"strides", indices({2, 2})},
+                                                     {"pads_begin", indices({1, 1})},
+                                                     {"pads_end", indices({1, 1})},
+                                                     {"dilations", indices({1, 1})},
+                                                     {"indices", true}});
+  for (const ValueId v : pooled) b.output(v);
+  b.check();
+}
+
 TEST_CASE("a position that data leads outside is kept inside and noted", "[host]") {
   const Operand x(0, {DataType::kFloat, indices({4})}), at(1, {DataType::kInt64, indices({2})});
   const Index i = Index::fresh("i");

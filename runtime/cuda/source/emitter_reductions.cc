@@ -76,6 +76,7 @@ std::string Emitter::reduce(const ElementNode& e, bool in_all_lanes) {
   line(type + " " + result + " = " + neutral(e.reduction, scalar) + ";");
   if (nest.steps == 0) return e.scalar == Scalar::kBoolean ? "(" + result + " != 0)" : result;
   const bool together = in_all_lanes && lanes > 1 && nest.steps > 0;
+  const auto outside = variables_;
   std::set<std::uint64_t> available;
   for (const auto& [id, text] : variables_) available.insert(id);
   hoist(nest.body, available, in_all_lanes);
@@ -114,6 +115,7 @@ std::string Emitter::reduce(const ElementNode& e, bool in_all_lanes) {
     line("}");
   }
   vector_ = vector;
+  variables_ = outside;  // what is hoisted afterwards must not use those of closed loops
   if (!together) return e.scalar == Scalar::kBoolean ? "(" + result + " != 0)" : result;
   return let(type, "across<" + std::to_string(lanes) + ", " + operation(e.reduction) + ">(" + result + ")");
 }
