@@ -44,7 +44,8 @@ onnx::ModelProto model_around(const ImportedModel& model, const std::map<std::st
   return part;
 }
 
-// Graphs in a node's attributes, and those that its procedure describes, prepared once for inputs of the same types and sizes.
+// Graphs in a node's attributes, and those that its procedure describes, prepared once for inputs of the same types and sizes;
+// and what the procedure makes of the attributes.
 class Bodies {
  public:
   explicit Bodies(PrepareGraph prepare) : prepare_(std::move(prepare)) {}
@@ -55,9 +56,15 @@ class Bodies {
     return prepared_.emplace(key, prepare_(make(), repetition)).first->second;
   }
 
+  std::shared_ptr<const void> keep(const std::function<std::shared_ptr<const void>()>& make) {
+    if (kept_ == nullptr) kept_ = make();
+    return kept_;
+  }
+
  private:
   PrepareGraph prepare_;
   std::map<std::string, std::shared_ptr<Executable>> prepared_;
+  std::shared_ptr<const void> kept_;
 };
 
 // A key that is equal for data of the same types and sizes.
@@ -96,6 +103,10 @@ class NodeCall final : public NodeAttributes<Call> {
   const Datum& input(std::size_t i) const override { return i < input_count() ? inputs_[i] : none_; }
   void checkpoint() override {
     if (checkpoint_) checkpoint_();
+  }
+
+  std::shared_ptr<const void> keep(const std::function<std::shared_ptr<const void>()>& make) override {
+    return bodies_.keep(make);
   }
 
   std::size_t body_input_count(std::string_view attribute) const override {

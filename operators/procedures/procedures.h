@@ -25,5 +25,6 @@ void register_feature_preparation(Procedures& p);
 void register_learned(Procedures& p);
 void register_linear_models(Procedures& p);
 void register_numbered_trees(Procedures& p);
+void register_trees(Procedures& p);
 
 }  // namespace rewright::operators

@@ -13,6 +13,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_learned(p);
     register_linear_models(p);
     register_numbered_trees(p);
+    register_trees(p);
     register_optimizers(p);
     register_placement(p);
     register_random(p);

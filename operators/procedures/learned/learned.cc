@@ -1,4 +1,4 @@
-// ai.onnx.ml: trees, encoders and simple transformations.
+// ai.onnx.ml: encoders and simple transformations.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,132 +11,6 @@
 namespace rewright::operators {
 
 namespace {
-
-// ---- Trees
-
-struct Tree {
-  std::vector<std::int64_t> features, true_nodes, false_nodes, true_leaves, false_leaves, missing_true, modes;
-  std::vector<double> splits;
-  std::vector<std::vector<double>> members;  // of each node that tests membership
-
-  bool goes_true(std::size_t node, double x) const {
-    if (std::isnan(x)) return node < missing_true.size() && missing_true[node] != 0;
-    const double split = splits[node];
-    switch (modes[node]) {
-      case 0:
-        return x <= split;
-      case 1:
-        return x < split;
-      case 2:
-        return x >= split;
-      case 3:
-        return x > split;
-      case 4:
-        return x == split;
-      case 5:
-        return x != split;
-      case 6:
-        return std::find(members[node].begin(), members[node].end(), x) != members[node].end();
-      default:
-        throw Error(ErrorCode::kBadInput, "there is no mode " + std::to_string(modes[node]) + " of nodes");
-    }
-  }
-
-  // The number of the leaf for a row of features.
-  std::size_t leaf(std::int64_t root, const double* x, std::int64_t count) const {
-    std::int64_t node = root;
-    for (std::size_t steps = 0; steps <= features.size(); ++steps) {
-      const auto n = static_cast<std::size_t>(checked_index(node, static_cast<std::int64_t>(features.size())));
-      const bool is_true = goes_true(n, x[checked_index(features[n], count)]);
-      const std::int64_t next = (is_true ? true_nodes : false_nodes)[n];
-      if ((is_true ? true_leaves : false_leaves)[n] != 0) return static_cast<std::size_t>(next);
-      node = next;
-    }
-    throw Error(ErrorCode::kBadInput, "its tree has a cycle");
-  }
-};
-
-std::vector<double> reals_of(const Call& call, const char* attribute) {
-  const auto tensor = call.tensor(attribute);
-  return tensor ? tensor->reals() : std::vector<double>();
-}
-
-Tree read_tree(const Call& call) {
-  Tree t;
-  t.features = call.integers("nodes_featureids");
-  t.true_nodes = call.integers("nodes_truenodeids"), t.false_nodes = call.integers("nodes_falsenodeids");
-  t.true_leaves = call.integers("nodes_trueleafs"), t.false_leaves = call.integers("nodes_falseleafs");
-  t.missing_true = call.integers("nodes_missing_value_tracks_true");
-  t.splits = reals_of(call, "nodes_splits");
-  if (const auto modes = call.tensor("nodes_modes")) t.modes = modes->integers();
-  const std::size_t count = t.features.size();
-  for (const auto* list : {&t.true_nodes, &t.false_nodes, &t.true_leaves, &t.false_leaves, &t.modes})
-    if (list->size() != count) throw Error(ErrorCode::kBadInput, "the lists of its nodes have different lengths");
-  if (t.splits.size() != count) throw Error(ErrorCode::kBadInput, "the lists of its nodes have different lengths");
-  // The sets follow each other; a NaN ends each.
-  const std::vector<double> values = reals_of(call, "membership_values");
-  auto next = values.begin();
-  t.members.resize(count);
-  for (std::size_t n = 0; n < count; ++n) {
-    if (t.modes[n] != 6) continue;
-    while (next != values.end() && !std::isnan(*next)) t.members[n].push_back(*next++);
-    if (next != values.end()) ++next;
-  }
-  return t;
-}
-
-void softmax(double* values, std::int64_t count, bool keeps_zero) {
-  const double top = *std::max_element(values, values + count);
-  double total = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    values[i] = keeps_zero && values[i] == 0 ? 0 : std::exp(values[i] - top);
-    total += values[i];
-  }
-  for (std::int64_t i = 0; i < count && total > 0; ++i) values[i] /= total;
-}
-
-void post_transform(Call& call, double* values, std::int64_t count) {
-  const std::int64_t kind = call.integer("post_transform", 0);
-  if (count == 0 || kind == 0) return;
-  if (kind == 1) return softmax(values, count, false);
-  if (kind == 3) return softmax(values, count, true);
-  if (kind != 2 && kind != 4) throw Error(ErrorCode::kBadInput, "there is no post_transform " + std::to_string(kind));
-  for (std::int64_t i = 0; i < count; ++i) values[i] = kind == 4 ? probit(values[i]) : 1 / (1 + std::exp(-values[i]));
-}
-
-void run_tree_ensemble(Call& call) {
-  const Tensor& x = call.tensor(0);
-  if (x.sizes().size() != 2) throw Error(ErrorCode::kBadInput, "its input must have shape [rows, features]");
-  const Tree tree = read_tree(call);
-  const std::vector<std::int64_t> roots = call.integers("tree_roots"), targets = call.integers("leaf_targetids");
-  const std::vector<double> weights = reals_of(call, "leaf_weights"), values = x.reals();
-  const std::int64_t rows = x.sizes()[0], features = x.sizes()[1], count = call.integer("n_targets", 1);
-  const std::int64_t aggregate = call.integer("aggregate_function", 1);
-  if (targets.size() != weights.size() || count < 0 || count > (std::int64_t{1} << 32) / std::max<std::int64_t>(rows, 1))
-    throw Error(ErrorCode::kBadInput, "its leaves or targets are wrong");
-  std::vector<double> results(static_cast<std::size_t>(rows * count));
-  for (std::int64_t r = 0; r < rows; ++r) {
-    call.checkpoint();
-    std::vector<bool> met(static_cast<std::size_t>(count));
-    double* row = results.data() + r * count;
-    for (const std::int64_t root : roots) {
-      const std::size_t leaf = tree.leaf(root, values.data() + r * features, features);
-      if (leaf >= weights.size()) throw Error(ErrorCode::kBadInput, "there is no leaf " + std::to_string(leaf));
-      const auto target = static_cast<std::size_t>(checked_index(targets[leaf], count));
-      double& y = row[target];
-      const bool first = !met[target];
-      met[target] = true;
-      if (aggregate == 2)
-        y = first ? weights[leaf] : std::min(y, weights[leaf]);
-      else if (aggregate == 3)
-        y = first ? weights[leaf] : std::max(y, weights[leaf]);
-      else
-        y += aggregate == 0 ? weights[leaf] / static_cast<double>(roots.size()) : weights[leaf];
-    }
-    post_transform(call, row, count);
-  }
-  call.give(Tensor::from_reals(x.type(), {rows, count}, results));
-}
 
 // ---- Encoders
 
@@ -267,7 +141,6 @@ void run_scaler(Call& call) {
 }  // namespace
 
 void register_learned(Procedures& p) {
-  p.add("TreeEnsemble", run_tree_ensemble, kLearnedDomain);
   p.add("LabelEncoder", run_label_encoder, kLearnedDomain);
   p.add("CategoryMapper", run_category_mapper, kLearnedDomain);
   p.add("ArrayFeatureExtractor", run_array_feature_extractor, kLearnedDomain);
