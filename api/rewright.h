@@ -607,5 +607,53 @@ class Binding {
   std::unique_ptr<rewright_binding, Free> binding_;
 };
 
+// Sequences of tokens that go on: see rewright_generation.
+class Generation {
+ public:
+  // The next token of each sequence, -1 for those that have ended; empty once all have.
+  std::vector<std::int64_t> next() {
+    std::vector<std::int64_t> tokens(sequences_);
+    int running = 0;
+    check(rewright_generation_next(generation_.get(), tokens.data(), tokens.size(), &running));
+    if (running == 0) tokens.clear();
+    return tokens;
+  }
+
+ private:
+  friend class LanguageModel;
+  Generation(rewright_generation* generation, std::size_t sequences)
+      : generation_(generation, rewright_generation_free), sequences_(sequences) {}
+  std::unique_ptr<rewright_generation, decltype(&rewright_generation_free)> generation_;
+  std::size_t sequences_;
+};
+
+// A language model in a folder as onnxruntime-genai has it, on numbers of tokens.
+//
+//   rewright::LanguageModel model("smollm2");
+//   rewright::Generation text = model.generate({{504, 3575, 282, 4649, 314}}, {{"max-tokens", "20"}});
+//   for (auto tokens = text.next(); !tokens.empty(); tokens = text.next()) std::cout << tokens[0] << " ";
+class LanguageModel {
+ public:
+  explicit LanguageModel(const std::string& folder, const std::string& device = "cpu", int threads = 0) {
+    rewright_language_model* model = nullptr;
+    check(rewright_language_model_open(folder.c_str(), device.c_str(), threads, &model));
+    model_.reset(model, rewright_language_model_free);
+  }
+  // Options as `rewright complete --help` lists them, without the dashes.
+  Generation generate(const std::vector<std::vector<std::int64_t>>& prompts,
+                      const std::vector<std::pair<std::string, std::string>>& options = {}) const {
+    rewright_generation* made = nullptr;
+    check(rewright_generation_create(model_.get(), &made));
+    Generation generation(made, prompts.size());
+    for (const auto& [name, value] : options) check(rewright_generation_set(made, name.c_str(), value.c_str()));
+    for (const std::vector<std::int64_t>& prompt : prompts)
+      check(rewright_generation_add_prompt(made, prompt.data(), prompt.size()));
+    return generation;
+  }
+
+ private:
+  std::shared_ptr<rewright_language_model> model_;
+};
+
 }  // namespace v0
 }  // namespace rewright

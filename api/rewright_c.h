@@ -249,6 +249,32 @@ rewright_status rewright_session_run_until(rewright_session* session, const rewr
                                            const rewright_tensor* inputs, size_t input_count, rewright_tensor* outputs,
                                            size_t output_count);
 
+/* ---- Language models */
+
+/* A folder as onnxruntime-genai has it: genai_config.json and a model. Texts are numbers of tokens here; tokenizers are
+ * elsewhere.
+ */
+typedef struct rewright_language_model rewright_language_model;
+
+/* `device` and `threads` as rewright_session_create. */
+rewright_status rewright_language_model_open(const char* folder, const char* device, int threads,
+                                             rewright_language_model** model);
+/* Its generations may live longer. */
+void rewright_language_model_free(rewright_language_model* model);
+
+/* Sequences that go on together, a token each at a time. By one thread at a time. */
+typedef struct rewright_generation rewright_generation;
+
+rewright_status rewright_generation_create(const rewright_language_model* model, rewright_generation** generation);
+/* As `rewright complete --NAME VALUE`: "max-tokens", "temperature", "top-k", "top-p", "seed", ... Before the first token. */
+rewright_status rewright_generation_set(rewright_generation* generation, const char* name, const char* value);
+/* One more sequence, which begins with these tokens; they are copied. Before the first token. */
+rewright_status rewright_generation_add_prompt(rewright_generation* generation, const int64_t* tokens, size_t count);
+/* The next token of each of the `count` sequences, -1 for those that have ended. `running` becomes 0 once all have, and 1
+ * before. A token that ends its sequence is the sequence's last. */
+rewright_status rewright_generation_next(rewright_generation* generation, int64_t* tokens, size_t count, int* running);
+void rewright_generation_free(rewright_generation* generation);
+
 /* ---- Memory of GPUs */
 
 /* A session's inputs and outputs, bound to memory on the host or on a GPU, to run again and again. By one thread at a time. It

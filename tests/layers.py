@@ -85,6 +85,7 @@ runtime/training/memory
 runtime/training/steps
 runtime/planned
 api
+api/language
 api/c
 tools/cli
 python/native

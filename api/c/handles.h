@@ -9,10 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "api/language/language_model.h"
 #include "api/optimization.h"
 #include "api/rewright_c.h"
 #include "api/training.h"
@@ -107,6 +109,17 @@ struct rewright_session {
   std::mutex mutex;  // guards the members below
   std::map<std::set<std::string>, std::unique_ptr<rewright_session>> with_inputs;
   std::deque<std::string> warnings;  // those returned to the caller: they stay in memory
+};
+
+struct rewright_language_model {
+  rewright::api::LanguageModel model;
+};
+
+struct rewright_generation {
+  rewright::api::LanguageModel model;
+  rewright::api::GenerationRequest request;
+  std::vector<rewright::api::Tokens> prompts;
+  std::optional<rewright::api::Generation> started;
 };
 
 struct rewright_ending {

@@ -1,0 +1,42 @@
+// The description of a language model in a folder: genai_config.json, as onnxruntime-genai's model builder writes it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace rewright::api {
+
+// What "search" of the file says about choosing tokens.
+struct SearchDefaults {
+  bool samples = false;  // false: the most likely token
+  double temperature = 1, top_p = 1, repetition_penalty = 1;
+  std::int64_t top_k = 0;        // 0: all
+  std::int64_t min_length = 0;   // tokens, those of the prompt included
+  std::int64_t max_length = 0;   // the same; 0: as long as the context
+  bool cache_is_shared = false;  // the model writes new entries into a cache that is longer than they need
+};
+
+struct LanguageConfig {
+  std::filesystem::path file;   // genai_config.json
+  std::filesystem::path model;  // the ONNX model
+  // Names of inputs and outputs; empty: the model has none. In those of the cache, %d stands for the layer.
+  std::string input_ids, attention_mask, position_ids, past_keys, past_values;
+  std::string logits, present_keys, present_values;
+  std::int64_t layers = 0, cached_heads = 0, head_size = 0;
+  std::int64_t context_length = 0;  // tokens
+  std::int64_t vocabulary = 0;      // tokens are below this number
+  std::vector<std::int64_t> ends;   // tokens that end a text
+  std::int64_t pad = 0;             // the token for places that do not count
+  SearchDefaults search;
+};
+
+// Reads FOLDER/genai_config.json. Throws Error(kBadInput) if something in it is missing, of another type or out of range, or if
+// it names a file outside of the folder; Error(kUnsupported) if it asks for what is not there (beams, several models).
+LanguageConfig read_language_config(const std::filesystem::path& folder);
+
+// The name of a layer's input or output: "past_key_values.3.key" of "past_key_values.%d.key".
+std::string layer_name(const std::string& pattern, std::int64_t layer);
+
+}  // namespace rewright::api

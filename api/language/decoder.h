@@ -1,0 +1,73 @@
+// The model behind a LanguageModel, and the cache of keys and values of sequences that it has read.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/language/config.h"
+#include "api/language/language_model.h"
+#include "expressions/tensor.h"
+#include "graph/graph.h"
+#include "runtime/session.h"
+
+namespace rewright::api {
+
+// The keys and values of sequences that are computed together.
+//
+// Where the model allows it (SearchDefaults::cache_is_shared), the cache has room for more positions than are filled. Then
+// sequences of different lengths can be computed together, sizes change rarely from step to step, so that plans serve many
+// steps, and a session can write new entries in place. Else it has as many positions as there are tokens.
+class Cache {
+ public:
+  explicit Cache(std::size_t sequences) : filled_(sequences, 0) {}
+
+ private:
+  friend class Decoder;
+  std::vector<std::size_t> filled_;  // positions of each sequence
+  std::size_t room_ = 0;             // positions that there are entries for
+  std::vector<Tensor> entries_;      // [sequences, heads, room, head size] for each input of the cache
+  bool is_broken_ = false;           // a run failed and the entries are lost
+};
+
+class Decoder {
+ public:
+  Decoder(const std::filesystem::path& folder, const std::string& device, int threads);
+  const LanguageConfig& config() const { return config_; }
+  // May several sequences have one cache?
+  bool runs_together() const { return config_.search.cache_is_shared && batch_is_open_; }
+
+  // Reads `tokens[s]` behind what sequence s of the cache has so far, and returns the logits behind the last of them:
+  // [sequence][token]. If the sequences get different numbers of tokens, they must be the first ones. A sequence that gets none
+  // has ended, and its logits mean nothing.
+  std::vector<std::vector<float>> step(Cache& cache, std::span<const std::span<const std::int64_t>> tokens) const;
+
+ private:
+  static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
+  struct CacheTensor {
+    std::size_t input, output;
+    DataType type;
+    std::int64_t heads, size;
+  };
+  std::size_t input_named(const Graph& graph, const std::string& name) const;
+  std::size_t output_named(const Graph& graph, const std::string& name) const;
+  void find_inputs(const Graph& graph);
+  void find_cache(const Graph& graph);
+  void require_complete(const Graph& graph) const;
+  void make_room(Cache& cache, std::size_t positions) const;
+  void prepare() const;
+  Tensor mask(const Cache& cache, std::span<const std::span<const std::int64_t>> tokens, std::size_t length) const;
+  void take_results(Cache& cache, std::vector<Tensor>& results) const;
+
+  LanguageConfig config_;
+  std::size_t ids_ = kAbsent, mask_ = kAbsent, positions_ = kAbsent, rows_ = kAbsent, logits_ = kAbsent;  // inputs, an output
+  DataType ids_type_{}, mask_type_{}, positions_type_{};
+  bool batch_is_open_ = false;
+  std::vector<CacheTensor> cache_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace rewright::api

@@ -1,0 +1,99 @@
+#include "api/language/logits_rows.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace rewright::api {
+
+namespace {
+
+// The input through which alone the elements at a place depend on the place: for a product with weights, and for functions of
+// elements with constants.
+std::optional<std::size_t> input_by_place(const Graph& graph, const std::vector<bool>& constant, const Node& node) {
+  static const std::set<std::string_view> kElementwise = {"Add", "Sub", "Mul", "Div", "Tanh", "Cast"};
+  if (!node.op || node.outputs.size() != 1) return std::nullopt;
+  const bool is_product = node.op->name() == "MatMul";
+  if (!is_product && !kElementwise.contains(node.op->name())) return std::nullopt;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    const Value& value = graph.value(node.inputs[i]);
+    if (!value.shape_known) return std::nullopt;
+    if (constant[node.inputs[i]]) {
+      // Weights are a matrix; other constants have no axis of places.
+      if (value.type.rank() > (is_product ? 2U : 1U)) return std::nullopt;
+    } else if (found || value.type.rank() != 3 || (is_product && i != 0)) {
+      return std::nullopt;
+    } else {
+      found = i;
+    }
+  }
+  return found;
+}
+
+using NodeInput = std::pair<std::int32_t, std::size_t>;  // a node's position, and one of its inputs
+
+// Removes those of the nodes, the last first, whose results nothing reads.
+void drop_unread(Graph& graph, const std::vector<NodeInput>& candidates) {
+  const std::vector<std::vector<std::int32_t>> users = graph.users();
+  std::set<std::int32_t> unread;
+  for (const NodeInput& candidate : candidates) {
+    const ValueId result = graph.nodes()[candidate.first]->outputs[0];
+    const bool is_output =
+        std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](const GraphOutput& o) { return o.value == result; });
+    if (!is_output && std::all_of(users[result].begin(), users[result].end(), [&](auto user) { return unread.contains(user); }))
+      unread.insert(candidate.first);
+  }
+  std::vector<std::shared_ptr<const Node>> kept;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    if (!unread.contains(static_cast<std::int32_t>(n))) kept.push_back(graph.nodes()[n]);
+  graph.drop_nodes_from(0);
+  for (std::shared_ptr<const Node>& node : kept) graph.add_shared(std::move(node));
+}
+
+}  // namespace
+
+Graph with_selected_logits(Graph graph, const std::string& logits) {
+  std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
+  const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const GraphOutput& o) { return o.name == logits; });
+  if (output == outputs.end()) throw Error(ErrorCode::kBadInput, "the model has no output \"" + logits + "\"");
+  if (!graph.value(output->value).shape_known || graph.value(output->value).type.rank() != 3)
+    throw Error(ErrorCode::kBadInput, "must have three axes: sequences, tokens, logits", "output \"" + logits + "\"");
+
+  const std::vector<std::int32_t> producers = graph.producers();
+  const std::vector<bool> constant = graph.constant_values();
+  std::vector<NodeInput> behind;  // nodes, the last first, and the input by place
+  ValueId all = output->value;
+  while (producers[all] >= 0) {
+    const std::optional<std::size_t> input = input_by_place(graph, constant, *graph.nodes()[producers[all]]);
+    if (!input) break;
+    behind.emplace_back(producers[all], *input);
+    all = graph.nodes()[producers[all]]->inputs[*input];
+  }
+
+  const ValueId rows = graph.add_input("rewright_rows", {DataType::kInt64, {graph.value(all).type.shape[0], 1, 1}});
+  ValueId v = graph.add_node(registry().get("GatherND"), Attributes{Index(1)}, {all, rows}).at(0);
+  for (auto at = behind.rbegin(); at != behind.rend(); ++at) {
+    const std::shared_ptr<const Node> node = graph.nodes()[at->first];
+    std::vector<ValueId> inputs = node->inputs;
+    inputs[at->second] = v;
+    v = graph.add_node(*node->op, node->attributes, inputs).at(0);
+  }
+  output->value = v;
+  output->type = graph.value(v).type;
+  graph.set_outputs(std::move(outputs));
+  // Nothing else is changed: nodes of functions stay whole, and can be written as these.
+  drop_unread(graph, behind);
+  return graph;
+}
+
+}  // namespace rewright::api

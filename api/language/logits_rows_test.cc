@@ -1,0 +1,73 @@
+#include "api/language/logits_rows.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "graph/testing.h"
+
+namespace rewright::api {
+
+namespace {
+
+// A model that ends as language models do: weights, perhaps a bias, perhaps a soft cap, behind something that mixes places.
+Graph model(std::mt19937& random, bool adds_itself = false) {
+  const Index batch = Index::symbol("b"), length = Index::symbol("s");
+  Graph g;
+  const ValueId x = g.add_input("x", {DataType::kFloat, {batch, length, 5}});
+  const auto constant = [&](Sizes sizes) {
+    const Indices shape(sizes.begin(), sizes.end());
+    return g.add_constant(testing::random_tensor({DataType::kFloat, shape}, random));
+  };
+  const auto add = [&](const char* name, std::vector<ValueId> inputs, Attributes attributes = {}) {
+    return g.add_node(registry().get(name), std::move(attributes), std::move(inputs)).at(0);
+  };
+  ValueId v = add("Mul", {x, add("Tanh", {x})});
+  v = add("MatMul", {v, constant({5, 7})});
+  if (random() % 2) v = add("Add", {v, constant({7})});
+  if (random() % 2) v = add("Mul", {constant({1}), add("Tanh", {add("Div", {v, constant({1})})})});
+  if (adds_itself) v = add("Add", {v, v});
+  g.add_output("logits", v);
+  return g;
+}
+
+Graph with_logits_of(Graph graph) { return with_selected_logits(std::move(graph), "logits"); }
+
+}  // namespace
+
+TEST_CASE("selected logits are those of all places at these places") {
+  std::mt19937 random(1);
+  for (int i = 0; i < 40; ++i) {
+    const auto batch = static_cast<std::int64_t>(1 + random() % 3), length = static_cast<std::int64_t>(1 + random() % 4);
+    const Graph whole = model(random, random() % 3 == 0), selected = with_logits_of(whole);
+    REQUIRE(selected.inputs().size() == 2);
+    const Tensor x = testing::random_tensor({DataType::kFloat, {batch, length, 5}}, random);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t b = 0; b < batch; ++b) rows.push_back(static_cast<std::int64_t>(random() % length));
+    const std::vector<Tensor> all = interpret(whole, std::vector{x});
+    const std::vector<Tensor> some =
+        interpret(selected, std::vector{x, Tensor::from_integers(DataType::kInt64, {batch, 1, 1}, rows)});
+    REQUIRE(some[0].sizes() == Sizes{batch, 1, 7});
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t t = 0; t < 7; ++t)
+        CHECK(some[0].data<float>()[b * 7 + t] == Approx(all[0].data<float>()[(b * length + rows[b]) * 7 + t]));
+  }
+}
+
+TEST_CASE("the product with weights is computed for the selected places only") {
+  std::mt19937 random(2);
+  for (int i = 0; i < 20; ++i) {
+    const Graph selected = with_logits_of(model(random));
+    for (const std::shared_ptr<const Node>& node : selected.nodes())
+      if (node->op->name() == "MatMul") CHECK(selected.value(node->outputs[0]).type.shape[1] == Index(1));
+  }
+}
+
+TEST_CASE("a model without logits of three axes is refused") {
+  Graph g;
+  const ValueId x = g.add_input("x", {DataType::kFloat, {2, 3}});
+  g.add_output("logits", x);
+  CHECK_THROWS_WITH(with_selected_logits(g, "logits"), Catch::Contains("three axes"));
+  CHECK_THROWS_WITH(with_selected_logits(g, "y"), Catch::Contains("no output \"y\""));
+}
+
+}  // namespace rewright::api
