@@ -26,7 +26,9 @@ namespace rewright::runtime {
 
 namespace {
 
-constexpr const char* kSetupHint = "run tools/setup, or set REWRIGHT_PYTHON to a Python that has the package onnxruntime";
+constexpr std::string_view kSetupHint = "run tools/setup, or set REWRIGHT_PYTHON to a Python that has the package onnxruntime";
+
+constexpr const char* kScriptName = "worker.py";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -42,10 +44,15 @@ std::filesystem::path python_interpreter() {
   return std::filesystem::path(cache) / "python" / "bin" / "python";
 }
 
-Worker::Worker(std::filesystem::path python) : python_(std::move(python)) {
-  const std::filesystem::path script = folder_.path() / "ort_worker.py";
+const WorkerProgram& onnxruntime_program() {
+  static const WorkerProgram program{"ONNX Runtime", worker_script(), kSetupHint};
+  return program;
+}
+
+Worker::Worker(std::filesystem::path python, const WorkerProgram& program) : program_(program), python_(std::move(python)) {
+  const std::filesystem::path script = folder_.path() / kScriptName;
   std::ofstream out(script, std::ios::binary);
-  out << worker_script();
+  out << program_.script;
   if (!out.flush()) throw Error(ErrorCode::kMissing, "cannot write a temporary file", script.string());
   start();
 }
@@ -54,13 +61,13 @@ Worker::~Worker() { stop(); }
 
 void Worker::start() {
   if (python_.is_absolute() && access(python_.c_str(), X_OK) != 0)
-    throw Error(ErrorCode::kMissing, "ONNX Runtime cannot be used: there is no Python interpreter", python_.string(),
-                kSetupHint);
+    throw Error(ErrorCode::kMissing, unusable() + "there is no Python interpreter", python_.string(),
+                std::string(program_.hint));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(ErrorCode::kMissing, std::string("no socket for the helper process: ") + std::strerror(errno));
 
-  const std::string script = (folder_.path() / "ort_worker.py").string();
+  const std::string script = (folder_.path() / kScriptName).string();
   const std::string errors = (folder_.path() / "errors.txt").string();
   std::string program = python_.string();
   std::string argument = script;
@@ -84,8 +91,7 @@ void Worker::start() {
   if (failure != 0) {
     close(ends[0]);
     process_ = -1;
-    throw Error(ErrorCode::kMissing, std::string("ONNX Runtime cannot be used: ") + std::strerror(failure), program,
-                kSetupHint);
+    throw Error(ErrorCode::kMissing, unusable() + std::strerror(failure), program, std::string(program_.hint));
   }
   socket_ = ends[0];
 }
@@ -116,12 +122,15 @@ std::string Worker::last_words() const {
   return last.substr(0, 300);
 }
 
+std::string Worker::unusable() const { return std::string(program_.name) + " cannot be used: "; }
+
 void Worker::fail(const std::string& what) {
   stop();
   const std::string words = last_words();
   const bool absent = words.find("ModuleNotFoundError") != std::string::npos || words.find("ImportError") != std::string::npos;
-  if (absent) throw Error(ErrorCode::kMissing, "ONNX Runtime cannot be used: " + words, python_.string(), kSetupHint);
-  throw Error(ErrorCode::kMissing, "ONNX Runtime's process " + what + (words.empty() ? "" : ": " + words), python_.string());
+  if (absent) throw Error(ErrorCode::kMissing, unusable() + words, python_.string(), std::string(program_.hint));
+  throw Error(ErrorCode::kMissing, std::string(program_.name) + "'s process " + what + (words.empty() ? "" : ": " + words),
+              python_.string());
 }
 
 nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel,
@@ -141,8 +150,8 @@ nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const 
   while (reply.empty() || reply.back() != '\n') {
     if (cancel.stop_requested() || Clock::now() > end) {
       stop();
-      throw Error(ErrorCode::kCancelled,
-                  cancel.stop_requested() ? "measuring in ONNX Runtime was cancelled" : "the time for it is over");
+      throw Error(ErrorCode::kCancelled, cancel.stop_requested() ? "work in " + std::string(program_.name) + " was cancelled"
+                                                                 : "the time for it is over");
     }
     if (Clock::now() > deadline) fail("took longer than " + std::to_string(static_cast<long>(seconds)) + " s");
     pollfd waiting{socket_, POLLIN, 0};
@@ -156,7 +165,8 @@ nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const 
 
   nlohmann::json answer = nlohmann::json::parse(reply, nullptr, /*allow_exceptions=*/false);
   if (answer.is_discarded() || !answer.is_object()) fail("gave an answer that cannot be read");
-  if (answer.contains("error")) throw Error(ErrorCode::kUnsupported, "ONNX Runtime: " + answer["error"].get<std::string>());
+  if (answer.contains("error"))
+    throw Error(ErrorCode::kUnsupported, std::string(program_.name) + ": " + answer["error"].get<std::string>());
   return answer;
 }
 
