@@ -5,6 +5,7 @@
 #include "api/versions.h"
 #include "python/native/errors.h"
 #include "python/native/graph.h"
+#include "python/native/language.h"
 #include "python/native/optimization.h"
 #include "python/native/rules.h"
 #include "python/native/session.h"
@@ -31,6 +32,7 @@ NB_MODULE(_core, m) {
   rewright::python::register_errors(m);
   rewright::python::bind_values(m);
   rewright::python::bind_graph(m);
+  rewright::python::bind_language(m);
   rewright::python::bind_optimization(m);
   rewright::python::bind_rules(m);
   rewright::python::bind_session(m);

@@ -7,6 +7,8 @@
     session = rewright.InferenceSession("faster.onnx")      # as ONNX Runtime's
     outputs = session.run(None, {"x": array})
     trained = rewright.train("model.onnx", {"x": examples, "targets": classes}, epochs=5)
+    model = rewright.LanguageModel("smollm2")               # a folder as onnxruntime-genai has it
+    for piece in model.generate("The capital of France is", max_tokens=20): print(piece, end="")
 
 Modules: `rewright.rules` (the rules, to look at and to compare), `rewright.graph` (graphs, to walk, build and draw),
 `rewright.backend` (ONNX's backend interface), `rewright.torch_backend` (a backend of torch.compile), `rewright.capi` (ONNX
@@ -88,6 +90,8 @@ def versions():
 
 # Loaded when they are asked for.
 _LAZY = {
+    "Completion": "language_model",
+    "LanguageModel": "language_model",
     "optimize": "optimization",
     "optimize_async": "optimization",
     "Result": "optimization",
@@ -102,12 +106,14 @@ _MODULES = ("backend", "capi", "graph", "optimization", "rules", "torch_backend"
 __all__ = [
     "BadInputError",
     "CancelledError",
+    "Completion",
     "Error",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LanguageModel",
     "MissingError",
     "ModelMetadata",
     "NodeArg",

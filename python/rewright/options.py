@@ -1,5 +1,6 @@
 """Options of the program's commands as keyword arguments."""
 
+import numbers
 import os
 
 from .errors import UsageError
@@ -31,7 +32,8 @@ def _texts(option, value):
     if option["kind"] == "list":
         if isinstance(value, dict):
             return [_sizes_text(name, sizes) for name, sizes in value.items()]
-        return [os.fsdecode(value)] if _is_path(value) else [os.fsdecode(item) for item in value]
+        items = [value] if _is_path(value) or isinstance(value, numbers.Integral) else value
+        return [str(item) if isinstance(item, numbers.Integral) else os.fsdecode(item) for item in items]
     if isinstance(value, os.PathLike):
         return [os.fsdecode(value)]
     if isinstance(value, (list, tuple)):
@@ -62,7 +64,9 @@ class Options:
     def document(self, function):
         """Writes the options to where the function's docstring says {options}."""
         if function.__doc__:  # not with python -OO
-            lines = "\n".join(_line(name, option) for name, option in self._described.items())
+            before = function.__doc__.partition("{options}")[0]
+            margin = "\n" + before[before.rfind("\n") + 1 :]
+            lines = margin.join(_line(name, option) for name, option in self._described.items())
             function.__doc__ = function.__doc__.replace("{options}", lines)
 
 

@@ -12,6 +12,7 @@ def path():
 def main():
     """Becomes the program, with the arguments of this process."""
     program = path()
+    os.environ.setdefault("REWRIGHT_PYTHON", sys.executable)  # tokenizers are libraries of Python
     try:
         os.execv(program, ["rewright", *sys.argv[1:]])
     except OSError as error:
