@@ -1,0 +1,89 @@
+"""Runs language models in Rewright or onnxruntime-genai, for bench/decoding: a line of JSON for each request, and one as the reply.
+
+  {"op": "open", "engine": "rewright" or "genai", "folder": ..., "threads": N, "package": the folder of Rewright's package}
+      -> {"seconds": of loading}
+  {"op": "generate", "prompt": [tokens], "count": N}
+      -> {"tokens": [...], "prompt_seconds": until the first token, "step_seconds": for the N - 1 others, "peak_bytes": of the process}
+
+Tokens are the most likely ones; none but the last ends the text.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+
+
+class Rewright:
+    def __init__(self, folder, threads, package):
+        sys.path.insert(0, package)
+        import rewright
+
+        self.model = rewright.LanguageModel(folder, threads=threads)
+
+    def start(self, prompt, count):
+        tokens = self.model.generate(prompt, max_tokens=count, min_tokens=count, temperature=0, repetition_penalty=1)
+        return lambda: next(tokens)
+
+
+class Genai:
+    def __init__(self, folder, threads, package):
+        import onnxruntime_genai
+
+        self.package = onnxruntime_genai
+        config = onnxruntime_genai.Config(folder)
+        settings = {"session_options": {"intra_op_num_threads": threads}}
+        config.overlay(json.dumps({"model": {"decoder": settings}}))
+        self.model = onnxruntime_genai.Model(config)
+
+    def start(self, prompt, count):
+        parameters = self.package.GeneratorParams(self.model)
+        length = len(prompt) + count
+        parameters.set_search_options(max_length=length, min_length=length, do_sample=False)
+        generator = self.package.Generator(self.model, parameters)
+        generator.append_tokens([prompt])
+
+        def next_token():
+            generator.generate_next_token()
+            return int(generator.get_next_tokens()[0])
+
+        return next_token
+
+
+def peak_bytes():
+    with open("/proc/self/status", encoding="ascii") as file:
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
+
+
+def generate(engine, prompt, count):
+    start = time.perf_counter()
+    next_token = engine.start(prompt, count)
+    tokens = [next_token()]
+    middle = time.perf_counter()
+    tokens += [next_token() for _ in range(count - 1)]
+    end = time.perf_counter()
+    return {"tokens": tokens, "prompt_seconds": middle - start, "step_seconds": end - middle, "peak_bytes": peak_bytes()}
+
+
+def main():
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries print
+    engine = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["op"] == "open":
+                start = time.perf_counter()
+                kind = Rewright if request["engine"] == "rewright" else Genai
+                engine = kind(request["folder"], request["threads"], request["package"])
+                reply = {"seconds": time.perf_counter() - start}
+            else:
+                reply = generate(engine, request["prompt"], request["count"])
+        except Exception as error:  # told to the one who asked
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()
