@@ -3,9 +3,9 @@
   {"op": "open", "engine": "rewright" or "genai", "folder": ..., "threads": N, "package": the folder of Rewright's package}
       -> {"seconds": of loading}
   {"op": "generate", "prompt": [tokens], "count": N}
-      -> {"tokens": [...], "prompt_seconds": until the first token, "step_seconds": for the N - 1 others, "peak_bytes": of the process}
+      -> {"tokens": [...], "prompt_seconds": until the first token, "step_seconds": for each other, "peak_bytes": of the process}
 
-Tokens are the most likely ones; none but the last ends the text.
+Tokens are the most likely ones, until one ends the text.
 """
 
 import json
@@ -23,8 +23,7 @@ class Rewright:
         self.model = rewright.LanguageModel(folder, threads=threads)
 
     def start(self, prompt, count):
-        tokens = self.model.generate(prompt, max_tokens=count, min_tokens=count, temperature=0, repetition_penalty=1)
-        return lambda: next(tokens)
+        return self.model.generate(prompt, max_tokens=count, temperature=0, repetition_penalty=1)
 
 
 class Genai:
@@ -39,16 +38,12 @@ class Genai:
 
     def start(self, prompt, count):
         parameters = self.package.GeneratorParams(self.model)
-        length = len(prompt) + count
-        parameters.set_search_options(max_length=length, min_length=length, do_sample=False)
+        parameters.set_search_options(max_length=len(prompt) + count, do_sample=False)
         generator = self.package.Generator(self.model, parameters)
         generator.append_tokens([prompt])
-
-        def next_token():
+        while not generator.is_done():
             generator.generate_next_token()
-            return int(generator.get_next_tokens()[0])
-
-        return next_token
+            yield int(generator.get_next_tokens()[0])
 
 
 def peak_bytes():
@@ -58,12 +53,12 @@ def peak_bytes():
 
 def generate(engine, prompt, count):
     start = time.perf_counter()
-    next_token = engine.start(prompt, count)
-    tokens = [next_token()]
+    coming = iter(engine.start(prompt, count))
+    tokens = [next(coming)]
     middle = time.perf_counter()
-    tokens += [next_token() for _ in range(count - 1)]
-    end = time.perf_counter()
-    return {"tokens": tokens, "prompt_seconds": middle - start, "step_seconds": end - middle, "peak_bytes": peak_bytes()}
+    tokens += coming
+    each = (time.perf_counter() - middle) / max(1, len(tokens) - 1)
+    return {"tokens": tokens, "prompt_seconds": middle - start, "step_seconds": each, "peak_bytes": peak_bytes()}
 
 
 def main():

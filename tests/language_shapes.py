@@ -16,21 +16,25 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools")
 import make_language_models
 import rewright
 
-COUNT = 40
+COUNT = 25  # with the longest prompt, above Mistral's window, and below where onnxruntime-genai 0.18 fails with such a window
 NAMES = [*(f"{shape}_fp32" for shape in make_language_models.SHAPES), "llama_int4_exact"]
 
 
 def greedy(folder, prompt):
-    """The most likely tokens by onnxruntime-genai; none ends the text before there are all."""
+    """The most likely tokens by onnxruntime-genai, without one that ends the text."""
     model = onnxruntime_genai.Model(str(folder))
     parameters = onnxruntime_genai.GeneratorParams(model)
-    length = len(prompt) + COUNT
-    parameters.set_search_options(max_length=length, min_length=length, do_sample=False)
+    parameters.set_search_options(max_length=len(prompt) + COUNT, do_sample=False)
     generator = onnxruntime_genai.Generator(model, parameters)
     generator.append_tokens([prompt])
     while not generator.is_done():
         generator.generate_next_token()
-    return [int(token) for token in generator.get_sequence(0)][len(prompt) :]
+    return without_end([int(token) for token in generator.get_sequence(0)][len(prompt) :])
+
+
+def without_end(tokens):
+    ends = {1, 2}  # Gemma's configuration has both
+    return tokens[:-1] if tokens and tokens[-1] in ends else tokens
 
 
 class Shapes(unittest.TestCase):
@@ -40,11 +44,11 @@ class Shapes(unittest.TestCase):
             with self.subTest(name):
                 prompts = [random.integers(3, 256, length).tolist() for length in (1, 7, 20)]
                 expected = [greedy(folder, prompt) for prompt in prompts]
-                self.assertGreater(len({token for tokens in expected for token in tokens}), 10)
+                self.assertGreater(len({token for tokens in expected for token in tokens}), 2)
                 model = rewright.LanguageModel(folder)
-                options = {"max_tokens": COUNT, "min_tokens": COUNT, "temperature": 0}
-                self.assertEqual([model.complete(prompt, **options) for prompt in prompts], expected)
-                self.assertEqual(model.complete(prompts, **options), expected)
+                options = {"max_tokens": COUNT, "temperature": 0}
+                self.assertEqual([without_end(model.complete(prompt, **options)) for prompt in prompts], expected)
+                self.assertEqual(list(map(without_end, model.complete(prompts, **options))), expected)
 
 
 if __name__ == "__main__":
