@@ -13,6 +13,8 @@ import numpy
 import onnx
 import onnxruntime
 
+import language_folder
+
 REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
 
 
@@ -43,6 +45,7 @@ def examples(prefix, folder, model):
     own_rule(built, folder)
     own_operator(built, folder)
     training(built, folder)
+    language_model(built, folder)
     faster = os.path.join(folder, "own_costs.onnx")
     said = run(os.path.join(built, "own_costs"), model, faster)
     report = json.loads(said.split("\n", 1)[1])
@@ -62,6 +65,14 @@ def write_model(path, nodes, inputs, outputs, initializers=(), opsets=()):
         [onnx.numpy_helper.from_array(array, name) for name, array in initializers])
     opset_imports = [onnx.helper.make_opsetid("", 17)] + [onnx.helper.make_opsetid(domain, 1) for domain in opsets]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset_imports, ir_version=8), path)
+
+
+def language_model(built, folder):
+    model = language_folder.write_folder(os.path.join(folder, "language"))
+    said = run(os.path.join(built, "complete"), model, "8", "5", "6", "7")
+    assert [int(token) for token in said.split()] == language_folder.Reference(model).greedy([5, 6, 7], 8), said
+    failed = subprocess.run([os.path.join(built, "complete"), model, "8", "500"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 3 and "no token 500" in failed.stderr, failed
 
 
 def own_rule(built, folder):

@@ -17,9 +17,9 @@ namespace rewright::api {
 struct GenerationRequest {
   std::int64_t max_tokens = 0;  // new ones in each sequence; 0: as many as the model's context has room for
   std::int64_t min_tokens = 0;  // before these, no token ends a sequence
-  std::optional<double> temperature, top_p, repetition_penalty;
-  std::optional<std::int64_t> top_k;
-  std::vector<std::int64_t> stop_tokens;  // end a sequence, as the configuration's do
+  std::optional<double> temperature = {}, top_p = {}, repetition_penalty = {};
+  std::optional<std::int64_t> top_k = {};
+  std::vector<std::int64_t> stop_tokens = {};  // end a sequence, as the configuration's do
   std::uint64_t seed = 0;
 };
 
