@@ -4,6 +4,8 @@ import importlib.util
 import json
 import os
 import random
+import signal
+import subprocess
 import unittest
 import unittest.mock
 
@@ -55,6 +57,22 @@ class Complete(ProgramTest):
         from tokenizers import Tokenizer
 
         return Tokenizer.from_file(os.path.join(self.model, "tokenizer.json")).encode(text).ids
+
+    def test_an_optimized_folder_goes_on_alike(self):
+        self.run_program("optimize", self.model, "-o", self.path("faster"), "--device", "cpu", "--estimate", "--budget", "5s", "--quiet")
+        expected = self.complete("--max-tokens", "20")["tokens"]
+        self.model = self.path("faster")
+        self.assertEqual(self.complete("--max-tokens", "20")["tokens"], expected)
+
+    def test_a_long_answer_can_be_interrupted(self):
+        slow = ("complete", self.model, "--tokens", self.path("tokens"), "--min-tokens", "390", "--device", "reference")
+        process = subprocess.Popen([self.program, *slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        first = process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("tokens/s", said)
+        self.assertLess(len((first + rest).split()), 390)
 
     def test_what_is_missing(self):
         self.assertIn("tokenizer.json", self.error("complete", self.model, "--prompt", "x", status=3))
