@@ -27,9 +27,17 @@ OpenGraph::OpenGraph(Graph graph) : graph_(std::move(graph)) {
     for (const Index& index : indices) numbers.push_back(number_of(index));
     return numbers;
   };
+  std::vector<bool> is_used(graph_.value_count());
+  const auto use = [&](std::span<const ValueId> ids) {
+    for (const ValueId id : ids)
+      if (id != kNoValue) is_used[id] = true;
+  };
+  use(graph_.inputs());
+  for (const auto& node : graph_.nodes()) use(node->inputs), use(node->parameters), use(node->outputs);
+  for (const GraphOutput& output : graph_.outputs()) is_used[output.value] = true;
   for (ValueId id = 0; id < graph_.value_count(); ++id) {
     const Value& value = graph_.value(id);
-    if (has_open_sizes(value))
+    if (is_used[id] && has_open_sizes(value))
       values_.push_back({id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))});
   }
   for (const auto& node : graph_.nodes()) {

@@ -4,8 +4,10 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/hash_mix.h"
+#include "graph/onnx/attributes.h"
 #include "graph/onnx/calls.h"
 #include "graph/onnx/parts.h"
 #include "graph/sizes.h"
@@ -308,6 +310,30 @@ std::set<const Expansion*> intact_expansions(const Graph& graph) {
   std::set<const Expansion*> intact;
   for (const auto& [expansion, group] : intact_groups(graph)) intact.insert(expansion);
   return intact;
+}
+
+Graph with_whole_calls(const Graph& graph, const std::function<std::optional<Node>(const WholeCall& call)>& node_for) {
+  std::map<const Expansion*, std::optional<Node>> nodes;
+  for (const auto& [expansion, group] : intact_groups(graph)) {
+    onnx::NodeProto proto;
+    if (!proto.ParseFromString(expansion->node_proto)) continue;
+    const PlainAttributes attributes(proto);
+    const std::string domain = canonical_domain(proto.domain());
+    if (auto node = node_for({attributes, domain, group.call->inputs, group.call->outputs}))
+      nodes.emplace(expansion, std::move(node));
+  }
+  if (nodes.empty()) return graph;
+  Graph result = graph;
+  result.drop_nodes_from(0);
+  for (const auto& node : graph.nodes()) {
+    const auto found = nodes.find(node->expansion.get());
+    if (found == nodes.end())
+      result.add_shared(node);
+    else if (auto& whole = found->second; whole)
+      result.add_raw(*std::exchange(whole, std::nullopt));
+  }
+  result.tidy();
+  return result;
 }
 
 std::vector<Written> order_of_writing(const Graph& graph) {

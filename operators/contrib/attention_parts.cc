@@ -20,7 +20,7 @@ ValueId from_heads(ContribNode& n, ValueId v) {
   return n.b.reshaped(rows, {shape[0], shape[1], shape[2] * shape[3]});
 }
 
-double attention_scale(const OnnxSource& source, const Index& head_size) {
+double attention_scale(const OnnxAttributes& source, const Index& head_size) {
   const double given = source.real("scale", 0);
   if (given != 0) return given;
   ContribNode::require(head_size.is_constant() && head_size.value() > 0, "the size of its heads is not known");

@@ -13,7 +13,7 @@ ValueId to_heads(ContribNode& n, ValueId v, std::int64_t heads);
 ValueId from_heads(ContribNode& n, ValueId v);
 
 // The attribute `scale`, or 1 / sqrt(size) where it is absent or 0.
-double attention_scale(const OnnxSource& source, const Index& head_size);
+double attention_scale(const OnnxAttributes& source, const Index& head_size);
 
 // The smallest finite number of the type: what a score becomes at a position that is not attended to.
 double lowest_score(DataType type);

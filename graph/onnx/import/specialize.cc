@@ -40,15 +40,15 @@ bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs) {
 
 namespace {
 
-template <class WithSizes>
-Graph specialized(const Graph& graph, std::span<const Tensor> inputs, const WithSizes& with) {
+template <class WithSizes, class Again>
+Graph specialized(const Graph& graph, std::span<const Tensor> inputs, const WithSizes& with, const Again& read) {
   const Substitution sizes = bind_sizes(graph, inputs);
-  if (is_open_and_empty(graph, inputs)) return read_again(graph, inputs);
+  if (is_open_and_empty(graph, inputs)) return read();
   try {
     return with(sizes);
   } catch (const Error& contradiction) {
     if (contradiction.code() != ErrorCode::kBadInput) throw;
-    Graph again = read_again(graph, inputs);
+    Graph again = read();
     if (is_whole(graph) && !is_whole(again)) throw;
     return again;
   }
@@ -57,11 +57,23 @@ Graph specialized(const Graph& graph, std::span<const Tensor> inputs, const With
 }  // namespace
 
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
-  return specialized(graph, inputs, [&](const Substitution& sizes) { return with_sizes(graph, sizes); });
+  return specialized(
+      graph, inputs, [&](const Substitution& sizes) { return with_sizes(graph, sizes); },
+      [&] { return read_again(graph, inputs); });
 }
 
 Graph specialized(const OpenGraph& graph, std::span<const Tensor> inputs) {
-  return specialized(graph.graph(), inputs, [&](const Substitution& sizes) { return graph.with_sizes(sizes); });
+  return specialized(graph, graph.graph(), {}, inputs);
+}
+
+Graph specialized(const OpenGraph& graph, const Graph& written, const std::function<Graph(const Graph&)>& form,
+                  std::span<const Tensor> inputs) {
+  return specialized(
+      graph.graph(), inputs, [&](const Substitution& sizes) { return graph.with_sizes(sizes); },
+      [&] {
+        Graph again = read_again(written, inputs);
+        return form ? form(again) : again;
+      });
 }
 
 }  // namespace rewright::graph

@@ -1,6 +1,7 @@
 // Graphs specialized to the sizes of given inputs.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "graph/graph.h"
@@ -14,6 +15,9 @@ namespace rewright::graph {
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs);
 // For graphs that are specialized many times.
 Graph specialized(const OpenGraph& graph, std::span<const Tensor> inputs);
+// For one that stands for `written`, of which it was made by `form`: the latter may have nodes that cannot be exported.
+Graph specialized(const OpenGraph& graph, const Graph& written, const std::function<Graph(const Graph&)>& form,
+                  std::span<const Tensor> inputs);
 
 // Exports the graph and imports it with the sizes of these inputs.
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs);

@@ -9,10 +9,12 @@
 
 #include "graph/onnx/import/specialize.h"
 #include "runtime/cpu/backend/device.h"
+#include "runtime/cpu/backend/growing_cache.h"
 #include "runtime/cpu/backend/kernel_check.h"
 #include "runtime/cpu/backend/sized_plans.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/precision.h"
+#include "runtime/cpu/planning/whole_operators.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
 
@@ -64,6 +66,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
  public:
   CpuSession(Graph graph, const SessionOptions& options)
       : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+    const bool by_definition = options.precision_double || options.check_kernels;  // operator by operator
     graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
@@ -77,11 +80,13 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (!is_open_) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
+      if (!by_definition) graph_ = with_whole_operators(graph_);
       fixed_ = prepare(std::move(graph_));
       graph_ = std::move(inputs);  // the plan has the constants in its own form
     } else {
       if (!resources_) resources_ = std::make_shared<CpuResources>(1);
-      open_ = std::make_unique<const OpenGraph>(graph_);
+      open_ = std::make_unique<const OpenGraph>(by_definition ? graph_ : with_whole_operators(graph_));
+      if (!by_definition) grow();
     }
   }
 
@@ -103,8 +108,11 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   }
 
   std::vector<Tensor> advance(std::vector<Tensor> inputs) override {
-    if (!fixed_ || options_.precision_double || !same_types(inputs, fixed_types_)) return run(inputs);
-    return translated([&] { return fixed_->advance(std::move(inputs)); });
+    if (options_.precision_double || options_.check_kernels || options_.replacements.empty()) return run(inputs);
+    if (std::optional<Grown> grown = with_growing_cache(inputs))
+      return translated([&] { return grown->runner->advance(std::move(inputs), &grown->lengths); });
+    const std::shared_ptr<PlanRunner> runner = fixed_ && same_types(inputs, fixed_types_) ? fixed_ : runner_for(inputs);
+    return translated([&] { return runner->advance(std::move(inputs)); });
   }
 
   std::vector<StepProfile> profile() const override {
@@ -137,8 +145,55 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (options_.check_kernels) {
       if (std::optional<std::vector<Tensor>> first = run_and_check(inputs)) return std::move(*first);
     }
+    if (growing_) {
+      std::vector<Tensor> all(inputs.begin(), inputs.end());
+      if (std::optional<Grown> grown = with_growing_cache(all))
+        return translated([&] { return grown->runner->run(all, &grown->lengths); });
+    }
     const std::shared_ptr<PlanRunner> runner = fixed_ && same_types(inputs, fixed_types_) ? fixed_ : runner_for(inputs);
     return translated([&] { return runner->run(inputs); });
+  }
+
+  // ---- One plan for all lengths of a cache
+  struct Growing {
+    GrowingCache parts;
+    std::unique_ptr<CpuSession> before;
+    std::unique_ptr<const OpenGraph> rest;
+    SizedPlans plans;
+  };
+  struct Grown {
+    std::shared_ptr<PlanRunner> runner;
+    CacheLengths lengths;
+  };
+
+  void grow() {
+    std::optional<GrowingCache> parts = find_growing_cache(open_->graph());
+    if (!parts) return;
+    growing_ = std::make_unique<Growing>();
+    SessionOptions options = options_;
+    options.threads = 1, options.plan_cache.clear(), options.replacements.clear(), options.resources = resources_;
+    growing_->before = std::make_unique<CpuSession>(parts->before, options);
+    growing_->rest = std::make_unique<const OpenGraph>(parts->rest);
+    growing_->parts = std::move(*parts);
+  }
+
+  // Appends the further inputs of the plan for all lengths. nullopt if the call is none of those that it serves.
+  std::optional<Grown> with_growing_cache(std::vector<Tensor>& inputs) {
+    if (!growing_) return std::nullopt;
+    const Substitution sizes = bind_sizes(open_->graph(), inputs);
+    if (!growing_->parts.serves(sizes)) return std::nullopt;
+    Grown grown;
+    grown.lengths = growing_->parts.lengths(sizes);
+    const auto make = [&] { return prepare(growing_->rest->with_sizes(sizes)); };
+    try {
+      grown.runner = growing_->plans.get(growing_->parts.key(inputs, grown.lengths), make);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      return std::nullopt;  // sizes for which the model is read again, or that do not fit
+    }
+    if (!grown.runner->serves_any_lengths()) return std::nullopt;
+    for (Tensor& t : growing_->before->run(inputs)) inputs.push_back(std::move(t));
+    return grown;
   }
 
   std::shared_ptr<PlanRunner> runner_for(std::span<const Tensor> inputs) {
@@ -191,7 +246,10 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   }
 
   Graph sized_graph(std::span<const Tensor> inputs) const {
-    return options_.precision_double ? open_->with_sizes(bind_sizes(graph_, inputs)) : specialized(*open_, inputs);
+    if (options_.precision_double) return open_->with_sizes(bind_sizes(graph_, inputs));
+    if (options_.check_kernels) return specialized(*open_, inputs);
+    if (only_caches_are_empty(open_->graph(), inputs)) return open_->with_sizes(bind_sizes(graph_, inputs));
+    return specialized(*open_, graph_, with_whole_operators, inputs);
   }
 
   static std::vector<Sizes> sizes_of(std::span<const Tensor> inputs) {
@@ -200,7 +258,11 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return result;
   }
 
-  std::shared_ptr<const PlanRunner> last() const { return fixed_ ? fixed_ : plans_.last(); }
+  std::shared_ptr<const PlanRunner> last() const {
+    if (fixed_) return fixed_;
+    const std::shared_ptr<const PlanRunner> grown = growing_ ? growing_->plans.last() : nullptr;
+    return grown ? grown : plans_.last();
+  }
 
   std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
     PlanOptions options = plan_options_;
@@ -264,6 +326,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   bool is_open_ = false;                     // there may be several plans
   std::unique_ptr<const OpenGraph> open_;    // for them
   SizedPlans plans_;
+  std::unique_ptr<Growing> growing_;  // null: no cache grows
   std::optional<cpu::PlanCache> cache_;
   mutable std::mutex mutex_;                         // guards the members below
   std::map<std::vector<Sizes>, InsteadOf> instead_;  // replacements of kernels that failed their check

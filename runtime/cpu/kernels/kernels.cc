@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/planning/whole_operators.h"
+
 namespace rewright::cpu {
 
 using PlanNode = std::unique_ptr<NodePlan>(Planner& planner, const Node& node);
@@ -14,11 +16,13 @@ PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // pooling.cc
 PlanNode plan_pool;
 PlanNode plan_global_average;
-PlanNode plan_random_bits;       // random_bits.cc
-PlanNode plan_scatter;           // scatter.cc
-PlanNode plan_convolution;       // convolution/convolution.cc
-PlanNode plan_weight_gradient;   // convolution/weight_gradient.cc
-PlanNode plan_product;           // product/products.cc
+PlanNode plan_random_bits;      // random_bits.cc
+PlanNode plan_scatter;          // scatter.cc
+PlanNode plan_convolution;      // convolution/convolution.cc
+PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
+PlanNode plan_product;          // product/products.cc
+PlanNode plan_block_product;
+PlanNode plan_cached_attention;  // product/cached_attention.cc
 PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
 bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa);
 PlanNode plan_quantized_convolution;  // quantized/quantized.cc
@@ -60,6 +64,8 @@ constexpr NodeKernel kNodeKernels[] = {
     {"RandomBits", plan_random_bits},
     {"ScatterElements", plan_scatter},
     {"ScatterND", plan_scatter},
+    {BlockProduct::kName, plan_block_product},
+    {CachedAttention::kName, plan_cached_attention},
 };
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -9,12 +10,19 @@
 
 namespace rewright::cpu {
 
+// Positions of a cache: in the memory of the past, in that of the present, and of the longest sequence. One plan serves all
+// lengths where its kernels do.
+struct CacheLengths {
+  std::int64_t past = 0, present = 0, total = 0;
+};
+
 // The arguments of one execution of a step.
 struct Call {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::byte* scratch = nullptr;  // Kernel::scratch_bytes(), aligned to 64 bytes
   const Workers& workers;
+  const CacheLengths* lengths = nullptr;  // null: the plan's
 };
 
 class Kernel {
@@ -26,6 +34,8 @@ class Kernel {
   virtual std::size_t scratch_bytes() const { return 0; }
   // The kernel's origin; for a library's kernel, with the library's version and name for it.
   virtual std::string source() const { return "a kernel of Rewright"; }
+  // Does it serve calls with other lengths of caches than the plan's?
+  virtual bool serves_any_lengths() const { return true; }
   // The rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values exceed the results.
   virtual double rounding() const { return 1; }
 };

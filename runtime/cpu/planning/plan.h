@@ -88,6 +88,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<int> outputs;  // storage of each output of the graph
   std::vector<TensorType> output_types;
+  std::vector<bool> caches;  // by output: is it a cache, whose length (axis 2) may be another one in a call?
   std::size_t arena_bytes = 0;
   std::optional<Graph> graph;        // after all passes; only in a plan to be checked ...
   std::vector<PlannedValue> values;  // ... and its values

@@ -175,6 +175,7 @@ class PlanMaker final : public Planner {
       const ValueInfo v = info(value);
       plan_.outputs.push_back(at);
       plan_.output_types.push_back({v.type, to_indices(v.sizes)});
+      plan_.caches.push_back(caches_.contains(value));
       Storage& s = plan_.storages[at];
       if (s.kind == Storage::Kind::kArena && s.part_of < 0) {
         s.kind = Storage::Kind::kOutput;

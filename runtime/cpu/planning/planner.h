@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,11 @@ class Planner : public KnownValues {
   // See StoredValues.
   std::optional<Slot> take_slot(ValueId value, bool bounded) { return values_.take_slot(value, bounded); }
   bool is_in_slot(ValueId value) const { return values_.is_in_slot(value); }
+  // The same for one that is a cache, [.., .., positions, ..].
+  int add_cache(ValueId value) {
+    caches_.insert(value);
+    return add_value(value, kPlain);
+  }
   // A storage for data that one step passes to another.
   int add_scratch(std::size_t bytes) { return values_.add_scratch(bytes); }
 
@@ -87,6 +93,7 @@ class Planner : public KnownValues {
   std::vector<bool> stored_;            // by value
   std::map<ValueId, Layout> assigned_;  // results of groups with a choice
   StepDescription description_;
+  std::set<ValueId> caches_;
 };
 
 }  // namespace rewright::cpu

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/process_memory.h"
@@ -78,7 +79,17 @@ std::unique_ptr<PlanRunner::Execution> PlanRunner::make_execution() const {
   return made;
 }
 
-std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
+bool PlanRunner::serves_any_lengths() const {
+  for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
+    const Storage& storage = plan_.storages[plan_.outputs[o]];
+    const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
+    if (plan_.caches[o] && !in_place) return false;
+  }
+  return std::all_of(plan_.steps.begin(), plan_.steps.end(),
+                     [](const Step& step) { return step.kernel->serves_any_lengths(); });
+}
+
+std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs, const CacheLengths* lengths) {
   std::vector<Tensor> own(inputs.begin(), inputs.end());
   for (const Storage& storage : plan_.storages)
     if (storage.replaces >= 0) {
@@ -87,12 +98,14 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
       std::memcpy(copy.mutable_bytes().data(), input.bytes().data(), input.byte_count());
       input = std::move(copy);
     }
-  return advance(std::move(own));
+  return advance(std::move(own), lengths);
 }
 
-OutputPool::Output PlanRunner::make_output(std::size_t number) const {
-  if (outputs_) return outputs_->take(plan_.output_types[number].type, output_sizes_[number]);
-  Tensor tensor(plan_.output_types[number].type, output_sizes_[number]);
+OutputPool::Output PlanRunner::make_output(std::size_t number, const CacheLengths* lengths) const {
+  Sizes sizes = output_sizes_[number];
+  if (lengths != nullptr && plan_.caches[number]) sizes[2] = lengths->present;
+  if (outputs_) return outputs_->take(plan_.output_types[number].type, sizes);
+  Tensor tensor(plan_.output_types[number].type, sizes);
   std::byte* const at = tensor.mutable_bytes().data();
   return {std::move(tensor), at};
 }
@@ -111,7 +124,7 @@ std::vector<Tensor> PlanRunner::run_observed(std::span<const Tensor> inputs, con
   return outputs;
 }
 
-std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
+std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs, const CacheLengths* lengths) {
   std::vector<Tensor> outputs(plan_.outputs.size());
   const LibrariesOnOneThread alone;
   std::unique_ptr<Execution> execution = take();
@@ -121,12 +134,12 @@ std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
       outputs[o] = inputs[static_cast<std::size_t>(storage.replaces)];
       execution->results[o] = outputs[o].mutable_bytes().data();
     } else {
-      OutputPool::Output made = make_output(o);
+      OutputPool::Output made = make_output(o, lengths);
       outputs[o] = std::move(made.tensor);
       execution->results[o] = made.bytes;
     }
   }
-  execute(*execution, inputs);
+  execute(*execution, inputs, {}, lengths);
   give_back(std::move(execution));
   return outputs;
 }
@@ -140,20 +153,21 @@ void PlanRunner::give_back(std::unique_ptr<Execution> execution) {
   free_.push_back(std::move(execution));
 }
 
-void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& workers) const {
+void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& workers, const CacheLengths* lengths) const {
   const Step& step = plan_.steps[number];
   e.inputs.clear();
   e.outputs.clear();
   for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
   for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
-  const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers};
+  const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers, lengths};
   if (!measured_) return step.kernel->run(call);
   const double start = work_seconds(plan_.options.threads);
   step.kernel->run(call);
   e.seconds[number] = work_seconds(plan_.options.threads) - start;
 }
 
-void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, const Observe& observe) const {
+void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, const Observe& observe,
+                         const CacheLengths* lengths) const {
   const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
@@ -170,7 +184,7 @@ void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, const Obs
   }
   for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
     run_checkpoint();
-    run_step(e, n, workers);
+    run_step(e, n, workers, lengths);
     if (observe) observe(n, e.addresses);
   }
   for (std::size_t o = 0; o < e.results.size(); ++o) {

@@ -26,9 +26,12 @@ class PlanRunner {
   // `arenas`: shared with other plans; null: not shared. `outputs`: where outputs are allocated; null: by the system.
   explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr, std::shared_ptr<OutputPool> outputs = nullptr);
   ~PlanRunner();
-  std::vector<Tensor> run(std::span<const Tensor> inputs);
+  // `lengths`: of caches, if they are not those of the plan.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const CacheLengths* lengths = nullptr);
   // Outputs in the memory of inputs reuse it.
-  std::vector<Tensor> advance(std::vector<Tensor> inputs);
+  std::vector<Tensor> advance(std::vector<Tensor> inputs, const CacheLengths* lengths = nullptr);
+  // May its caches have other lengths in a call?
+  bool serves_any_lengths() const;
   // Calls `observe` after each step with its number and the storages' addresses, which change from run to run.
   using Observe = std::function<void(std::size_t step, std::span<std::byte* const> addresses)>;
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Observe& observe);
@@ -48,11 +51,12 @@ class PlanRunner {
   std::unique_ptr<Execution> take_free();
   std::unique_ptr<Execution> make_execution() const;
   void give_back(std::unique_ptr<Execution> execution);
-  void run_step(Execution& execution, std::size_t number, const Workers& workers) const;
+  void run_step(Execution& execution, std::size_t number, const Workers& workers, const CacheLengths* lengths) const;
   // A new output, and where to write it.
-  OutputPool::Output make_output(std::size_t number) const;
+  OutputPool::Output make_output(std::size_t number, const CacheLengths* lengths = nullptr) const;
   // Execution::results says where outputs go.
-  void execute(Execution& execution, std::span<const Tensor> inputs, const Observe& observe = {}) const;
+  void execute(Execution& execution, std::span<const Tensor> inputs, const Observe& observe = {},
+               const CacheLengths* lengths = nullptr) const;
 
   Plan plan_;
   std::vector<Sizes> output_sizes_;

@@ -80,7 +80,7 @@ void PlanRunner::stream(TensorStream& tensors) {
       memory[o] = tensors.output(o);
       place(plan_.outputs[o], memory[o].data());
     }
-    run_step(*execution, n, workers);
+    run_step(*execution, n, workers, nullptr);
     hand_over(uses.done[n]);
     for (const std::size_t i : uses.needed[n]) {
       const bool next_too = n + 1 < plan_.steps.size() && std::ranges::find(uses.needed[n + 1], i) != uses.needed[n + 1].end();

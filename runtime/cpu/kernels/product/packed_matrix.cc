@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace rewright::cpu {
 
@@ -35,26 +38,41 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
   return best;
 }
 
-PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns) {
+namespace {
+
+// The vectors of panels that are nearly fastest for any number of rows.
+std::int64_t vectors_for_any(const ProductLoops& loops, std::int64_t columns) {
   constexpr std::int64_t kMostLeftRows = 64;  // beyond, results hardly differ
   double least[kMostLeftRows + 1] = {};
   for (std::int64_t left = 1; left <= kMostLeftRows; ++left) {
-    const PackedShape best = packed_shape(loops, left, rows, columns);
+    const PackedShape best = packed_shape(loops, left, 1, columns);
     least[left] = cycles(loops, left, best.vectors, best.panels());
   }
-  PackedShape result;
+  std::int64_t result = 1;
   double least_loss = std::numeric_limits<double>::infinity();
   for (std::int64_t vectors = ProductLoops::kMostVectors; vectors > 0; --vectors) {
     if (loops.most_rows[vectors] == 0) continue;
-    const PackedShape shape{rows, columns, vectors, vectors * loops.lanes};
+    const PackedShape shape{1, columns, vectors, vectors * loops.lanes};
     double loss = 1;
     for (std::int64_t left = 1; left <= kMostLeftRows; ++left)
       loss = std::max(loss, cycles(loops, left, vectors, shape.panels()) / least[left]);
     if (loss >= least_loss) continue;
     least_loss = loss;
-    result = shape;
+    result = vectors;
   }
   return result;
+}
+
+}  // namespace
+
+// Weights have few numbers of columns, and each plan asks for all of them.
+PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns) {
+  static std::mutex mutex;
+  static std::map<std::pair<const ProductLoops*, std::int64_t>, std::int64_t> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = known.try_emplace({&loops, columns});
+  if (is_new) entry->second = vectors_for_any(loops, columns);
+  return {rows, columns, entry->second, entry->second * loops.lanes};
 }
 
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,

@@ -31,6 +31,7 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
   const Count width = b.width, depth = b.rows;
   const Count chunks = quotient_rounded_up(part.last_row - part.first_row, kChunkRows);
   alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than the rest of y
+  alignas(64) float unpacked[kDepth * kMostWidth];
   for (Count chunk = 0; chunk < chunks; ++chunk) {
     const Count rows = part.last_row - part.first_row;
     const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
@@ -44,10 +45,11 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
         block.depth = std::min(kDepth, depth - k);
         block.a_rows = a_rows;
         block.a_columns = a_columns;
-        block.panel = packed + (p - part.packed_from) * b.panel_floats() + k * width;
+        if (panels != nullptr) panels->unpack(p, k, k + block.depth, unpacked);
+        block.panel = panels != nullptr ? unpacked : packed + (p - part.packed_from) * b.panel_floats() + k * width;
         block.y_stride = stride;
         const auto* const ahead = reinterpret_cast<const char*>(block.panel + block.depth * width);
-        const Count each = blocks == 1 || block.depth == 0 ? 0 : width * Count{sizeof(float)} / blocks + 1;
+        const Count each = blocks == 1 || block.depth == 0 || panels != nullptr ? 0 : width * Count{sizeof(float)} / blocks + 1;
         for (Count i = 0; i < blocks; ++i) {
           const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
           block.a = a + (top + first) * a_rows + k * a_columns;
@@ -59,17 +61,23 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
           loops->multiply(block, last - first, b.vectors);
         }
       }
-      float* const result = y + top * y_rows + p * width;
-      if (columns < width)
-        for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * width, columns, result + r * y_rows);
-      for (std::size_t i = 0; i < operations.size(); ++i) {
-        const RowOperation& o = operations[i];
-        if (o.function)
-          loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
-        else
-          loops->add(result, y_rows, addends[i] + top * o.row_stride + p * width, o.row_stride, bottom - top, columns);
-      }
+      finish(columns < width ? partial : nullptr, y, addends, top, bottom, p);
     }
+  }
+}
+
+void ProductTask::finish(const float* partial, float* y, std::span<const float* const> addends, Count top, Count bottom,
+                         Count panel) const {
+  const Count first = panel * b.width, columns = std::min(b.width, b.columns - first);
+  float* const result = y + top * y_rows + first;
+  if (partial != nullptr)
+    for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * b.width, columns, result + r * y_rows);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const RowOperation& o = operations[i];
+    if (o.function)
+      loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
+    else
+      loops->add(result, y_rows, addends[i] + top * o.row_stride + first, o.row_stride, bottom - top, columns);
   }
 }
 
@@ -90,33 +98,25 @@ ProductTask::Part ProductTask::part(Count piece, Count pieces, bool by_columns) 
   return by_columns ? Part{0, rows, first, last} : Part{first, last, 0, b.panels()};
 }
 
+ProductKernel::ProductKernel(ProductTask task, ProductExtras extras) : task_(std::move(task)), extras_(std::move(extras)) {
+  if (!extras_.bias.empty()) {
+    extras_.bias.resize(static_cast<std::size_t>(task_.b.panels() * task_.b.width));
+    task_.bias = extras_.bias.data();
+  }
+  task_.operations = extras_.operations;
+}
+
+void ProductKernel::find_addends(const Call& call, Count number, const std::vector<Count>& sizes,
+                                 std::span<const float*> addends) const {
+  for (std::size_t i = 0; i < extras_.operations.size(); ++i) {
+    const RowOperation& o = extras_.operations[i];
+    if (!o.function)
+      addends[i] = reinterpret_cast<const float*>(call.inputs[static_cast<std::size_t>(o.input)]) +
+                   batch_offset(number, sizes, o.batch_strides);
+  }
+}
+
 namespace {
-
-// Bias and operations at fixed addresses.
-class ProductKernel : public Kernel {
- protected:
-  ProductKernel(ProductTask task, ProductExtras extras) : task_(std::move(task)), extras_(std::move(extras)) {
-    if (!extras_.bias.empty()) {
-      extras_.bias.resize(static_cast<std::size_t>(task_.b.panels() * task_.b.width));
-      task_.bias = extras_.bias.data();
-    }
-    task_.operations = extras_.operations;
-  }
-  // Finds the addends of product `number` in a batch of these sizes.
-  void find_addends(const Call& call, Count number, const std::vector<Count>& sizes, std::span<const float*> addends) const {
-    for (std::size_t i = 0; i < extras_.operations.size(); ++i) {
-      const RowOperation& o = extras_.operations[i];
-      if (!o.function)
-        addends[i] = reinterpret_cast<const float*>(call.inputs[static_cast<std::size_t>(o.input)]) +
-                     batch_offset(number, sizes, o.batch_strides);
-    }
-  }
-  static constexpr std::size_t kMostOperations = 8;
-  ProductTask task_;
-
- private:
-  ProductExtras extras_;
-};
 
 class PackedProductKernel final : public ProductKernel {
  public:

@@ -21,6 +21,14 @@ struct RowOperation {
   std::vector<std::int64_t> batch_strides{};
 };
 
+// Packed panels that are no floats.
+class UnpackedPanels {
+ public:
+  virtual ~UnpackedPanels() = default;
+  // Rows first <= k < last of a panel, for the loops.
+  virtual void unpack(std::int64_t panel, std::int64_t first, std::int64_t last, float* rows) const = 0;
+};
+
 // y[r, c] = operations(bias[c] + sum(k) a[r, k] b[k, c])
 struct ProductTask {
   using Count = std::int64_t;
@@ -31,6 +39,7 @@ struct ProductTask {
   std::int64_t y_rows = 0;                 // stride
   const float* bias = nullptr;             // null, or for all columns of the panels, including padding
   std::span<const RowOperation> operations{};
+  const UnpackedPanels* panels = nullptr;  // instead of `packed`
 
   // Rows and panels of the result, from the first up to the last (exclusive).
   struct Part {
@@ -39,6 +48,9 @@ struct ProductTask {
   };
   // `addends`: the addresses of each operation's addend.
   void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
+  // The operations on rows `top` to `bottom` of a panel of the result. `partial`: they lie there, and not in y; null if not.
+  void finish(const float* partial, float* y, std::span<const float* const> addends, Count top, Count bottom,
+              Count panel) const;
   // Divide by columns, so that each part of b is read once, or by rows, because columns would leave a thread much less to do?
   bool cut_by_columns(int threads) const;
   Count units(bool by_columns) const { return by_columns ? b.panels() : rows; }
@@ -51,6 +63,20 @@ struct ProductTask {
 struct ProductExtras {
   std::vector<float> bias;  // by column; empty: none
   std::vector<RowOperation> operations;
+};
+
+// Bias and operations at fixed addresses.
+class ProductKernel : public Kernel {
+ protected:
+  ProductKernel(ProductTask task, ProductExtras extras);
+  // Finds the addends of product `number` in a batch of these sizes.
+  void find_addends(const Call& call, std::int64_t number, const std::vector<std::int64_t>& sizes,
+                    std::span<const float*> addends) const;
+  static constexpr std::size_t kMostOperations = 8;
+  ProductTask task_;
+
+ private:
+  ProductExtras extras_;
 };
 
 // A tensor, starting `a_offset` elements into input 0, times packed constants.

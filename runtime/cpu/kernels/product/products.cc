@@ -5,6 +5,7 @@
 #include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/kernels/product/attention.h"
 #include "runtime/cpu/kernels/product/blas_product.h"
+#include "runtime/cpu/kernels/product/block_product.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/kernels/rows/row_functions.h"
 #include "runtime/planning/node_shapes.h"
@@ -93,6 +94,7 @@ std::optional<std::vector<std::int64_t>> addend_strides(const ValueInfo& c, std:
 // How to compute a product.
 enum class Way {
   kConstant,  // b is packed in advance
+  kBlocks,    // likewise, as integers of a few bits
   kPacked,    // b is packed when the product runs
   kBlas,
 };
@@ -113,6 +115,9 @@ class ProductPlan final : public NodePlan {
         addend_(std::move(addend)) {
     if (addend_) epilogue_.begin_with_addition(node.inputs[2]);
   }
+
+  // The weights of kBlocks. `precise`: as sums of floats.
+  void set_blocks(BlockWeights weights, bool precise) { blocks_ = std::move(weights), precise_ = precise; }
 
   bool absorb(Planner& planner, const Chain& chain) override {
     if (way_ == Way::kBlas || values_ || moved_) return false;
@@ -164,6 +169,7 @@ class ProductPlan final : public NodePlan {
 
   void emit(Planner& planner, ValueId result) override {
     if (way_ == Way::kConstant) return emit_constant(planner, result);
+    if (way_ == Way::kBlocks) return emit_blocks(planner, result);
     if (way_ == Way::kPacked) return emit_packed(planner, result);
     std::vector<int> inputs = operands(planner);
     std::vector<std::int64_t> addend;
@@ -182,6 +188,9 @@ class ProductPlan final : public NodePlan {
  private:
   static constexpr std::size_t kMostRepeated = 2;
 
+  // Then there is one product with all rows of a.
+  bool is_packed_before() const { return way_ == Way::kConstant || way_ == Way::kBlocks; }
+
   std::vector<int> operands(Planner& planner) {
     const int a = operand(planner, node_.inputs[0], p_, true, trans_a_);
     return {a, operand(planner, node_.inputs[1], p_, false, trans_b_)};
@@ -195,7 +204,7 @@ class ProductPlan final : public NodePlan {
       matrix.offset = view->offset;
       set_strides(p, sizes, view->strides, left, transposed);
       const bool blas = left ? blas_reads(matrix, p.m, p.k) : blas_reads(matrix, p.k, p.n);
-      if (way_ == Way::kConstant ? rows_are_even() : way_ == Way::kPacked || blas) return planner.storage(view->source, kPlain);
+      if (is_packed_before() ? rows_are_even() : way_ == Way::kPacked || blas) return planner.storage(view->source, kPlain);
       matrix.offset = 0;
     }
     set_strides(p, sizes, plain_strides(sizes), left, transposed);
@@ -230,10 +239,11 @@ class ProductPlan final : public NodePlan {
     }
   }
 
-  ProductTask task(const Planner& planner, std::int64_t rows) const {
+  // `any_rows`: packed for any number of rows.
+  ProductTask task(const Planner& planner, std::int64_t rows, bool any_rows = false) const {
     ProductTask t;
     t.loops = &loops_for<ProductLoops>(planner.options().isa);
-    t.b = packed_shape(*t.loops, rows, p_.k, p_.n);
+    t.b = any_rows ? packed_shape(*t.loops, p_.k, p_.n) : packed_shape(*t.loops, rows, p_.k, p_.n);
     t.rows = rows;
     t.a_rows = p_.a.rows;
     t.a_columns = p_.a.columns;
@@ -241,12 +251,38 @@ class ProductPlan final : public NodePlan {
     return t;
   }
 
-  // One product with all rows of a.
-  void emit_constant(Planner& planner, ValueId result) {
-    std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
+  // The left operand of a product with all rows of a.
+  int all_rows(Planner& planner) {
+    const int a = operand(planner, node_.inputs[0], p_, true, trans_a_);
     if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
-    ProductTask t = task(planner, p_.batch_count() * p_.m);
-    if (planner.options().constants) t.b = packed_shape(*t.loops, p_.k, p_.n);  // the same form for all plans
+    return a;
+  }
+
+  void emit_blocks(Planner& planner, ValueId result) {
+    std::vector<int> inputs{all_rows(planner)};
+    const ProductTask t = task(planner, p_.batch_count() * p_.m, true);
+    const BlockLoops& loops = BlockLoops::best(planner.options().isa);
+    const BlockShape shape = block_shape(*blocks_, t.b);
+    const std::vector<float> factors = column_factors();
+    ConstantOrigin origin(blocks_->integers);
+    origin.add(blocks_->scales);
+    if (blocks_->zeros) origin.add(blocks_->zeros);
+    if (!factors.empty()) origin.add(std::span(factors));
+    const Tensor packed = planner.prepared(origin,
+                                           "blocks of " + std::to_string(shape.block) + ", " + std::to_string(shape.bits) +
+                                               " bits, " + std::to_string(shape.width),
+                                           static_cast<std::size_t>(shape.bytes()),
+                                           [&](std::byte* target) { pack(*blocks_, shape, factors, target); });
+    ProductExtras extras = this->extras(planner, inputs);
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_block_product(t, loops, shape, precise_, p_.a.offset, packed, std::move(extras)), std::move(inputs),
+                     {target});
+  }
+
+  void emit_constant(Planner& planner, ValueId result) {
+    std::vector<int> inputs{all_rows(planner)};
+    // For plans of several sizes the same form.
+    const ProductTask t = task(planner, p_.batch_count() * p_.m, static_cast<bool>(planner.options().constants));
     const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
     StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
     if (trans_b_) std::swap(b.row_stride, b.column_stride);
@@ -349,7 +385,7 @@ class ProductPlan final : public NodePlan {
       operation.input = static_cast<int>(inputs.size());
       operation.row_stride = strides[strides.size() - 2];
       operation.batch_strides.assign(strides.begin(), strides.end() - 2);
-      if (way_ == Way::kConstant && strides.size() > 2) {  // all rows in one product
+      if (is_packed_before() && strides.size() > 2) {  // all rows in one product
         operation.row_stride = p_.n;
         operation.batch_strides.clear();
       }
@@ -378,6 +414,8 @@ class ProductPlan final : public NodePlan {
   bool trans_a_, trans_b_;
   Way way_;
   Epilogue epilogue_;
+  std::optional<BlockWeights> blocks_;
+  bool precise_ = true;
   std::optional<std::vector<std::int64_t>> addend_;  // of the epilogue's first addition
   std::vector<RepeatedAddend> repeated_;             // added after the epilogue
   struct Values {
@@ -422,6 +460,23 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   }
   return std::make_unique<ProductPlan>(node, std::move(p), a.type, product.beta, product.a_transposed, product.b_transposed,
                                        way, y.sizes.size(), std::move(addend));
+}
+
+std::unique_ptr<NodePlan> plan_block_product(Planner& planner, const Node& node) {
+  const AttributeReader attributes(node);
+  const Sizes a = planner.info(node.inputs[0]).sizes, y = planner.info(node.outputs[0]).sizes;
+  Product p;
+  p.k = a.back(), p.n = y.back();
+  if (y.size() > 1) p.m = y[y.size() - 2], p.batch.assign(y.begin(), y.end() - 2);
+  BlockWeights weights{planner.constant(node.inputs[1]), planner.constant(node.inputs[3]), {}};
+  if (planner.has(node, 4)) weights.zeros = planner.constant(node.inputs[4]);
+  weights.rows = p.k, weights.columns = p.n, weights.block = attributes.number("block"),
+  weights.bits = attributes.number("bits");
+  constexpr std::int64_t kRounded = 4;  // accuracy_level: the left operand may even be rounded to 8 bits
+  auto plan = std::make_unique<ProductPlan>(node, std::move(p), DataType::kFloat, 1, false, false, Way::kBlocks, y.size(),
+                                            std::nullopt);
+  plan->set_blocks(std::move(weights), attributes.number("accuracy") != kRounded);
+  return plan;
 }
 
 }  // namespace rewright::cpu

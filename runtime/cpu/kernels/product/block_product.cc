@@ -1,0 +1,150 @@
+#include "runtime/cpu/kernels/product/block_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rewright::cpu {
+
+namespace {
+
+using Count = std::int64_t;
+
+constexpr Count kFewRows = 4;               // for which weights need not become floats
+constexpr double kReadBytes = 15;           // of panels, per nanosecond
+constexpr double kFewMultiplications = 35;  // per nanosecond
+constexpr double kUnpacked = 10;            // weights, per nanosecond
+
+// Integers of a few bits one after the other in bytes, low bits first.
+std::uint32_t packed_integer(const std::uint8_t* bytes, Count n, Count bits) {
+  const Count bit = n * bits;
+  return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
+}
+
+class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
+ public:
+  BlockProductKernel(ProductTask task, const BlockLoops& loops, const BlockShape& shape, bool precise, Count a_offset,
+                     Tensor packed, ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)),
+        loops_(loops),
+        shape_(shape),
+        precise_(precise),
+        a_offset_(a_offset),
+        packed_(std::move(packed)) {
+    task_.panels = this;
+  }
+
+  std::size_t scratch_bytes() const override { return is_few() ? static_cast<std::size_t>(task_.rows * row_bytes()) : 0; }
+
+  void run(const Call& call) const override {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const float* addends[kMostOperations];
+    find_addends(call, 0, {}, addends);
+    bool split = is_few();
+    for (Count r = 0; r < task_.rows && split; ++r)
+      split = loops_.split(split_row(call, r), a + r * task_.a_rows, task_.a_columns, shape_.rows, shape_.block);
+    const bool by_columns = split || task_.cut_by_columns(call.workers.threads());
+    const Count pieces = call.workers.pieces(nanoseconds(), task_.units(by_columns));
+    call.workers.share(pieces, [&](Count piece, int) {
+      const ProductTask::Part part = task_.part(piece, pieces, by_columns);
+      if (split)
+        multiply_few(call, y, addends, part);
+      else
+        task_.run(a, nullptr, y, addends, part);
+    });
+  }
+
+ private:
+  bool is_few() const { return task_.rows <= kFewRows; }
+  const std::byte* panel(Count p) const { return packed_.bytes().data() + p * shape_.panel_bytes(); }
+  void unpack(Count p, Count first, Count last, float* rows) const override {
+    loops_.unpack(shape_, panel(p), first, last, rows);
+  }
+
+  // Of a split row.
+  Count row_bytes() const {
+    const Count depth = shape_.blocks() * shape_.block;
+    const Count bytes = depth * 2 * Count{sizeof(std::int16_t)} + shape_.blocks() * Count{sizeof(SplitRow::Block)};
+    return (bytes + 63) / 64 * 64;
+  }
+  SplitRow split_row(const Call& call, Count r) const {
+    std::byte* const at = call.scratch + r * row_bytes();
+    auto* const high = reinterpret_cast<std::int16_t*>(at);
+    const Count depth = shape_.blocks() * shape_.block;
+    return {high, precise_ ? high + depth : nullptr, reinterpret_cast<SplitRow::Block*>(high + 2 * depth)};
+  }
+
+  void multiply_few(const Call& call, float* y, std::span<const float* const> addends, const ProductTask::Part& part) const {
+    alignas(64) float partial[kFewRows * kMostWidth];
+    for (Count p = part.first_panel; p < part.last_panel; ++p) {
+      const float* const start = task_.bias == nullptr ? nullptr : task_.bias + p * shape_.width;
+      const bool whole = (p + 1) * shape_.width <= shape_.columns;
+      for (Count r = 0; r < task_.rows; ++r)
+        loops_.multiply(shape_, panel(p), split_row(call, r), start,
+                        whole ? y + r * task_.y_rows + p * shape_.width : partial + r * shape_.width);
+      task_.finish(whole ? nullptr : partial, y, addends, 0, task_.rows, p);
+    }
+  }
+
+  double nanoseconds() const {
+    if (!is_few()) return task_.nanoseconds() + static_cast<double>(shape_.rows * shape_.columns) / kUnpacked;
+    return std::max(static_cast<double>(shape_.bytes()) / kReadBytes,
+                    static_cast<double>(task_.rows * shape_.rows * shape_.columns) / kFewMultiplications);
+  }
+
+  static constexpr Count kMostWidth = 64;
+  const BlockLoops& loops_;
+  const BlockShape shape_;
+  const bool precise_;
+  const Count a_offset_;
+  const Tensor packed_;
+};
+
+}  // namespace
+
+BlockShape block_shape(const BlockWeights& weights, const PackedShape& floats) {
+  BlockShape shape;
+  shape.rows = weights.rows, shape.columns = weights.columns;
+  shape.block = std::min(weights.block, BlockShape::kMostRows), shape.bits = weights.bits;
+  shape.zero = 1 << (weights.bits - 1), shape.has_zeros = static_cast<bool>(weights.zeros);
+  shape.vectors = floats.vectors, shape.width = floats.width;
+  return shape;
+}
+
+void pack(const BlockWeights& weights, const BlockShape& shape, std::span<const float> column_factors, std::byte* target) {
+  const Count bits = weights.bits, given_blocks = (weights.rows + weights.block - 1) / weights.block;
+  const Count row_bytes = given_blocks * weights.block * bits / 8, zero_bytes = (given_blocks * bits + 7) / 8;
+  const auto* const integers = reinterpret_cast<const std::uint8_t*>(weights.integers.bytes().data());
+  const auto* const zeros = weights.zeros ? reinterpret_cast<const std::uint8_t*>(weights.zeros.bytes().data()) : nullptr;
+  const auto* const scales = weights.scales.data<float>().data();
+  const Count per_word = 32 / bits, width = shape.width;
+  std::memset(target, 0, static_cast<std::size_t>(shape.bytes()));
+  for (Count p = 0; p < shape.panels(); ++p)
+    for (Count b = 0; b < shape.blocks(); ++b) {
+      auto* const block = target + p * shape.panel_bytes() + b * shape.block_bytes();
+      auto* const block_scales = reinterpret_cast<float*>(block);
+      auto* const words = reinterpret_cast<std::uint32_t*>(block_scales + width * (shape.has_zeros ? 2 : 1));
+      const Count given = b * shape.block / weights.block;  // the weights' own blocks may be larger
+      for (Count c = 0; c < width && p * width + c < shape.columns; ++c) {
+        const Count column = p * width + c;
+        const float factor = column_factors.empty() ? 1.0f : column_factors[static_cast<std::size_t>(column)];
+        block_scales[c] = scales[column * given_blocks + given] * factor;
+        if (zeros != nullptr) words[c - width] = packed_integer(zeros + column * zero_bytes, given, bits);
+        const std::uint8_t* const row = integers + column * row_bytes + b * shape.block * bits / 8;
+        for (Count t = 0; t < shape.words(); ++t) {
+          std::uint32_t word = 0;
+          for (Count i = 0; i < per_word; ++i)
+            word |= packed_integer(row, t * per_word + i, bits) << (i % 2 * 16 + i / 2 * bits);
+          words[t * width + c] = word;
+        }
+      }
+    }
+}
+
+std::unique_ptr<Kernel> make_block_product(ProductTask task, const BlockLoops& loops, const BlockShape& shape, bool precise,
+                                           std::int64_t a_offset, Tensor packed, ProductExtras extras) {
+  return std::make_unique<BlockProductKernel>(std::move(task), loops, shape, precise, a_offset, std::move(packed),
+                                              std::move(extras));
+}
+
+}  // namespace rewright::cpu

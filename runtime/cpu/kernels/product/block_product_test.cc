@@ -1,0 +1,140 @@
+// Products with weights of a few bits in blocks.
+#include "runtime/cpu/kernels/product/block_product.h"
+
+#include <cmath>
+#include <random>
+
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using namespace rewright::cpu;
+using rewright::testing::random_tensor;
+using rewright::testing::tested_isas;
+
+namespace {
+
+struct Case {
+  std::int64_t rows, columns, depth, block, bits;
+  bool has_zeros;
+  BlockWeights weights;
+  std::vector<double> w;  // [depth, columns]
+
+  Case(std::mt19937& random, int round) {
+    const auto pick = [&](std::int64_t low, std::int64_t high) {
+      return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    };
+    rows = round % 2 == 0 ? pick(1, 4) : pick(5, 150);
+    columns = pick(1, 130), depth = round % 5 == 0 ? pick(400, 1100) : pick(1, 100);
+    block = std::int64_t{16} << pick(0, round % 7 == 0 ? 6 : 3), bits = std::int64_t{1} << pick(1, 3);
+    has_zeros = pick(0, 1) == 1;
+    make(random);
+  }
+
+  // As the operator says it: integers one after the other in bytes, low bits first.
+  void make(std::mt19937& random) {
+    const std::int64_t blocks = (depth + block - 1) / block, row = blocks * block * bits / 8,
+                       zero_row = (blocks * bits + 7) / 8;
+    const auto bytes = [&](std::int64_t count) {
+      std::vector<std::int64_t> values;
+      for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<std::int64_t>(random() % 256));
+      return Tensor::from_integers(DataType::kUint8, {count}, values);
+    };
+    weights = {
+        bytes(columns * row), random_tensor(random, DataType::kFloat, {columns, blocks}), {}, depth, columns, block, bits};
+    if (has_zeros) weights.zeros = bytes(columns * zero_row);
+    const auto integer = [&](const Tensor& from, std::int64_t first_byte, std::int64_t n) {
+      const std::int64_t bit = n * bits;
+      const auto byte = static_cast<unsigned>(from.integers()[static_cast<std::size_t>(first_byte + bit / 8)]);
+      return static_cast<double>(byte >> (bit % 8) & ((1u << bits) - 1));
+    };
+    const std::vector<double> scales = weights.scales.reals();
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const std::int64_t b = k / block;
+        const double zero = has_zeros ? integer(weights.zeros, c * zero_row, b) : std::ldexp(1, static_cast<int>(bits - 1));
+        w.push_back((integer(weights.integers, c * row, k) - zero) * scales[static_cast<std::size_t>(c * blocks + b)]);
+      }
+  }
+};
+
+double largest(std::span<const float> x) {
+  double most = 0;
+  for (const float v : x) most = std::max(most, static_cast<double>(std::fabs(v)));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("products with weights in blocks: any size, bits, block and number of threads") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    const Case c(random, round);
+    CAPTURE(round, c.rows, c.columns, c.depth, c.block, c.bits, c.has_zeros);
+    Tensor a = random_tensor(random, DataType::kFloat, {c.rows, c.depth});
+    if (round % 9 == 0) a.mutable_data<float>()[0] = 1e-35f;  // is not split into integers
+    std::vector<double> expected, magnitude, rounded;
+    const auto x = a.data<float>();
+    for (std::int64_t r = 0; r < c.rows; ++r)
+      for (std::int64_t n = 0; n < c.columns; ++n) {
+        double sum = 0, size = 0, error = 0;
+        for (std::int64_t k = 0; k < c.depth; ++k) {
+          const double term = static_cast<double>(x[r * c.depth + k]) * c.w[static_cast<std::size_t>(k * c.columns + n)];
+          sum += term, size += std::fabs(term);
+          error += largest(x.subspan(static_cast<std::size_t>(r * c.depth + k / c.block * c.block),
+                                     static_cast<std::size_t>(std::min(c.block, c.depth - k / c.block * c.block)))) *
+                   std::fabs(c.w[static_cast<std::size_t>(k * c.columns + n)]);
+        }
+        expected.push_back(sum), magnitude.push_back(size), rounded.push_back(error);
+      }
+    for (const Isa isa : tested_isas())
+      for (const bool precise : {true, false}) {
+        CAPTURE(name(isa), precise);
+        ProductTask task;
+        task.loops = &loops_for<ProductLoops>(isa);
+        task.b = packed_shape(*task.loops, c.depth, c.columns);
+        task.rows = c.rows, task.a_rows = c.depth, task.y_rows = c.columns;
+        const BlockShape shape = block_shape(c.weights, task.b);
+        Tensor packed(DataType::kUint8, {shape.bytes()});
+        pack(c.weights, shape, {}, packed.mutable_bytes().data());
+        const auto kernel = make_block_product(task, BlockLoops::best(isa), shape, precise, 0, packed, {});
+        std::vector<float> first;
+        for (const int threads : {1, 3}) {
+          std::vector<float> y(expected.size(), -5);
+          std::vector<std::byte> scratch(kernel->scratch_bytes() + 64);
+          const std::byte* const input = a.bytes().data();
+          std::byte* const output = reinterpret_cast<std::byte*>(y.data());
+          auto* const aligned = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64);
+          const Workers workers(threads, 0);
+          kernel->run({std::span(&input, 1), std::span(&output, 1), aligned, workers});
+          // Without the low part an element is off by up to 2^-14 of the largest of its block.
+          for (std::size_t i = 0; i < y.size(); ++i)
+            REQUIRE(std::fabs(y[i] - expected[i]) <= 4e-7 * magnitude[i] + (precise ? 1e-30 : std::ldexp(rounded[i], -14)));
+          if (first.empty()) first = y;
+          REQUIRE(first == y);
+        }
+      }
+  }
+}
+
+TEST_CASE("weights in blocks: elements that are not finite reach all columns") {
+  std::mt19937 random(8);
+  const Case c(random, 0);
+  Tensor a = random_tensor(random, DataType::kFloat, {1, c.depth});
+  a.mutable_data<float>()[static_cast<std::size_t>(c.depth - 1)] = NAN;
+  ProductTask task;
+  const Isa isa = tested_isas().front();
+  task.loops = &loops_for<ProductLoops>(isa);
+  task.b = packed_shape(*task.loops, c.depth, c.columns);
+  task.rows = 1, task.a_rows = c.depth, task.y_rows = c.columns;
+  const BlockShape shape = block_shape(c.weights, task.b);
+  Tensor packed(DataType::kUint8, {shape.bytes()});
+  pack(c.weights, shape, {}, packed.mutable_bytes().data());
+  const auto kernel = make_block_product(task, BlockLoops::best(isa), shape, true, 0, packed, {});
+  std::vector<float> y(static_cast<std::size_t>(c.columns));
+  std::vector<std::byte> scratch(kernel->scratch_bytes() + 64);
+  const std::byte* const input = a.bytes().data();
+  std::byte* const output = reinterpret_cast<std::byte*>(y.data());
+  const Workers workers(1);
+  kernel->run({std::span(&input, 1), std::span(&output, 1), scratch.data(), workers});
+  for (const float v : y) CHECK(std::isnan(v));
+}

@@ -1,0 +1,147 @@
+// Attention with a cache, as a whole, beside the graph that the operator stands for.
+#include <algorithm>
+#include <random>
+
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
+#include "runtime/cpu/planning/whole_operators.h"
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using namespace rewright::cpu;
+using rewright::testing::random_tensor;
+using rewright::testing::require_close;
+using rewright::testing::tested_isas;
+
+namespace {
+
+using Random = std::mt19937;
+
+std::int64_t pick(Random& random, std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+}
+
+// A call of GroupQueryAttention with random attributes, sizes and optional inputs.
+struct AttentionCase {
+  std::int64_t batch, length, past, room, heads, shared, size, half;
+  bool apart, has_past, rotates, has_positions;
+  std::string attributes;
+
+  explicit AttentionCase(Random& random) {
+    batch = pick(random, 1, 3), shared = pick(random, 1, 3), heads = shared * pick(random, 1, 4);
+    const bool first = pick(random, 0, 2) == 0;
+    length = pick(random, 0, 3) == 0 ? pick(random, 2, 70) : pick(random, 1, 3);
+    past = first ? 0 : pick(random, 1, 300);
+    room = past + (pick(random, 0, 1) == 0 ? 0 : length + pick(random, 0, 9));
+    half = 4 * pick(random, 1, 3), size = 2 * half + (pick(random, 0, 3) == 0 ? 8 : 0);
+    apart = pick(random, 0, 1) == 0, has_past = !first || pick(random, 0, 1) == 0;
+    if (!has_past) room = 0;
+    rotates = pick(random, 0, 2) > 0, has_positions = rotates && pick(random, 0, 2) == 0;
+    attributes = "num_heads = " + std::to_string(heads) + ", kv_num_heads = " + std::to_string(shared);
+    if (rotates) attributes += ", do_rotary = 1";
+    if (rotates && pick(random, 0, 2) == 0) attributes += ", rotary_interleaved = 1";
+    if (pick(random, 0, 2) == 0) attributes += ", local_window_size = " + std::to_string(pick(random, 1, 40));
+    if (pick(random, 0, 2) == 0) attributes += ", softcap = 2.5";
+    if (pick(random, 0, 2) == 0) attributes += ", scale = 0.3";
+  }
+
+  std::int64_t total() const { return past + length; }
+  static std::string type(const std::string& element, const Sizes& sizes) {
+    std::string text = element + "[";
+    for (std::size_t a = 0; a < sizes.size(); ++a) text += (a > 0 ? ", " : "") + std::to_string(sizes[a]);
+    return text + "]";
+  }
+  Sizes cache(std::int64_t positions) const { return {batch, shared, positions, size}; }
+
+  Graph graph() const {
+    const std::int64_t width = (apart ? heads : heads + 2 * shared) * size;
+    std::string inputs = type("float", {batch, length, width}) + " q", operands = "q";
+    const auto add = [&](bool present, const std::string& text, const std::string& name) {
+      if (present) inputs += ", " + text + " " + name;
+      operands += present ? ", " + name : ", ";
+    };
+    add(apart, type("float", {batch, length, shared * size}), "k");
+    add(apart, type("float", {batch, length, shared * size}), "v");
+    add(has_past, type("float", cache(room)), "pk");
+    add(has_past, type("float", cache(room)), "pv");
+    add(true, type("int32", {batch}), "last");
+    operands += ", total";
+    add(rotates, type("float", {400, half}), "c");
+    add(rotates, type("float", {400, half}), "s");
+    add(has_positions, type("int64", {batch, length}), "at");
+    return import_onnx_bytes(
+        text_bytes("agraph (" + inputs + ") => (float[A, B, C] y, float[D, E, F, G] nk, float[H, I, J, K] nv) {\n" +
+                       "length = Constant <value_int = " + std::to_string(total()) + "> ()\ntotal = Cast <to = 6> (length)\n" +
+                       "y, nk, nv = com.microsoft.GroupQueryAttention <" + attributes + "> (" + operands + ")\n}",
+                   21, ", \"com.microsoft\" : 1"),
+        "attention");
+  }
+
+  std::vector<Tensor> inputs(const Graph& graph, Random& random) const {
+    std::vector<Tensor> result;
+    for (const ValueId id : graph.inputs()) {
+      const Value& value = graph.value(id);
+      const Sizes sizes = values(value.type.shape);
+      std::vector<std::int64_t> numbers;
+      for (std::int64_t i = 0; i < element_count(sizes); ++i)
+        numbers.push_back(value.name == "last" ? total() - 1 : pick(random, 0, 399));
+      result.push_back(value.type.type == DataType::kFloat ? random_tensor(random, DataType::kFloat, sizes)
+                                                           : Tensor::from_integers(value.type.type, sizes, numbers));
+    }
+    return result;
+  }
+};
+
+bool has_whole(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const auto& node) { return node->op != nullptr && node->op->name() == CachedAttention::kName; });
+}
+
+}  // namespace
+
+TEST_CASE("attention with a cache computes what its graph does") {
+  Random random(5);
+  for (int round = 0; round < 60; ++round) {
+    const AttentionCase c(random);
+    CAPTURE(round, c.batch, c.length, c.past, c.room, c.heads, c.shared, c.size, c.attributes, c.apart, c.has_past,
+            c.has_positions);
+    const Graph graph = c.graph(), whole = with_whole_operators(graph);
+    REQUIRE(has_whole(whole));
+    const std::vector<Tensor> inputs = c.inputs(graph, random), expected = interpret(graph, inputs);
+    for (const Isa isa : tested_isas())
+      for (const int threads : {1, 3}) {
+        CAPTURE(name(isa), threads);
+        PlanOptions options;
+        options.isa = isa, options.threads = threads, options.piece_nanoseconds = 0;
+        PlanRunner runner(make_plan(whole, options));
+        for (int again = 0; again < 2; ++again) require_close(graph, runner.run(inputs), expected, {2e-5});
+      }
+  }
+}
+
+TEST_CASE("attention with a cache: lengths and positions that do not fit") {
+  Random random(6);
+  AttentionCase c(random);
+  c.batch = 1, c.length = 2, c.past = 3, c.room = 5, c.rotates = true, c.has_past = true, c.has_positions = true;
+  c.attributes = "num_heads = " + std::to_string(c.heads) + ", kv_num_heads = " + std::to_string(c.shared) + ", do_rotary = 1";
+  const Graph graph = c.graph();
+  std::vector<Tensor> inputs = c.inputs(graph, random);
+  const auto session = rewright::testing::cpu_backend().prepare(graph, {});
+  const auto set = [&](const std::string& name, std::int64_t number) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Value& value = graph.value(graph.inputs()[i]);
+      const std::vector<std::int64_t> numbers(static_cast<std::size_t>(inputs[i].size()), number);
+      if (value.name == name) inputs[i] = Tensor::from_integers(value.type.type, inputs[i].sizes(), numbers);
+    }
+  };
+  session->run(inputs);
+  for (const std::int64_t last : {0, 5, 1000000, -7}) {
+    set("last", last);
+    CHECK_THROWS_WITH(session->run(inputs), Catch::Contains("ends at position " + std::to_string(last)));
+  }
+  set("last", 4);
+  set("at", 400);
+  CHECK_THROWS_WITH(session->run(inputs), Catch::Contains("beyond the rotation's table"));
+  set("at", 399);
+  session->run(inputs);
+}

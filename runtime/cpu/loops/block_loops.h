@@ -1,0 +1,62 @@
+// Inner loops of products with weights of 2, 4 or 8 bits in blocks, one table for each instruction set.
+//
+// A panel of some columns is one stream: for each block of rows its columns' scales (floats), their zero points (integers, if
+// they differ), and words of 32 bits, one for each column, of 32 / bits rows each. Row i of a word lies in its half i % 2, so
+// that a vector of halves, shifted and masked, is multiplied by pairs of elements of the left operand.
+//
+// The left operand is split into integers: a[k] = step * (high[k] + low[k] / 2^15), with a step for each block. Sums within a
+// block are exact then, and an element's error is below 2^-29 of the block's largest; without `low`, below 2^-15.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/cpu/base/isa.h"
+
+namespace rewright::cpu {
+
+// The weights' sizes and form.
+struct BlockShape {
+  using Count = std::int64_t;
+  static constexpr Count kMostRows = 256;  // of a block: its sums fit into 32 bits
+  Count rows = 0, columns = 0;             // of the matrix
+  Count block = 32, bits = 4;
+  int zero = 8;                  // of all columns ...
+  bool has_zeros = false;        // ... unless they differ
+  Count vectors = 1, width = 0;  // of a panel: in vectors, in columns
+
+  Count blocks() const { return (rows + block - 1) / block; }
+  Count words() const { return block * bits / 32; }  // of a column of a block
+  Count block_bytes() const { return width * 4 * (1 + (has_zeros ? 1 : 0) + words()); }
+  Count panels() const { return (columns + width - 1) / width; }
+  Count panel_bytes() const { return blocks() * block_bytes(); }
+  Count bytes() const { return panels() * panel_bytes(); }
+};
+
+// A row of the left operand, split into integers.
+struct SplitRow {
+  struct Block {
+    float step;
+    std::int32_t high, low;  // sums
+  };
+  std::int16_t *high, *low;  // of all blocks, with zeros behind the row; low: null if it is not wanted
+  Block* blocks;
+};
+
+struct BlockLoops {
+  // The table for each instruction set.
+  static const BlockLoops &baseline(), &avx2(), &avx512(), &vnni();
+  // The best that the processor has, up to `isa`.
+  static const BlockLoops& best(Isa isa);
+
+  using Count = std::int64_t;
+  Count lanes;  // columns of a vector
+  // False if the row has elements that are not finite, or too large or small to be split.
+  bool (*split)(const SplitRow& row, const float* a, Count stride, Count depth, Count block);
+  // y[c] = start[c] + sum(k) a[k] w[k, c] for all columns of a panel. start: null for zeros.
+  void (*multiply)(const BlockShape& shape, const std::byte* panel, const SplitRow& row, const float* start, float* y);
+  // y[(r - first) * width + c] = w[r, c] for rows first <= r < last and all columns of a panel; the rows begin a word.
+  void (*unpack)(const BlockShape& shape, const std::byte* panel, Count first, Count last, float* y);
+};
+
+}  // namespace rewright::cpu

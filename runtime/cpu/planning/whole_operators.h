@@ -1,0 +1,51 @@
+// Operators of ONNX Runtime's domain that one kernel computes as a whole. A session puts a node of its own in the place of the
+// graph that such an operator stands for, before any sizes are known: there is less to plan for each set of sizes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "graph/graph.h"
+
+namespace rewright::cpu {
+
+// y = a w + bias, w[k, n] = (q[n, k] - zero[n, k / block]) * scale[n, k / block], for constant q of few bits in the bytes of
+// MatMulNBits. Inputs: a, q, bias, scales, zeros (integers of `bits` bits; absent: half of their range).
+struct BlockProduct {
+  static constexpr std::string_view kName = "product with weights in blocks";
+  static constexpr InputCount kInputs{4, 5};
+  Index columns, depth, block, bits, accuracy;  // accuracy: as accuracy_level; 0: that of floats
+  template <class V>
+  void fields(V&& v) {
+    v("columns", columns), v("depth", depth), v("block", block), v("bits", bits), v("accuracy", accuracy);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// GroupQueryAttention with its rotation and its cache. Inputs: q, k, v (both absent: q has all three), the past keys and
+// values, the last position of each sequence; cosines, sines and positions of the rotation (absent: none, and the past's).
+// Outputs: the result, and the present keys and values.
+struct CachedAttention {
+  static constexpr std::string_view kName = "attention with a cache";
+  static constexpr InputCount kInputs{6, 9};
+  static constexpr std::int64_t kFewQueries = 16;  // that share keys: then one plan serves all lengths of the cache
+  Index heads, shared, total;                      // of queries, and of keys and values; the length of the longest sequence
+  Index window = -1;                               // how many positions a query reads; -1: all
+  Real scale, softcap;
+  bool causal = true, interleaved = false;
+  template <class V>
+  void fields(V&& v) {
+    v("heads", heads), v("shared", shared), v("total", total), v("window", window), v("scale", scale);
+    v("softcap", softcap), v("causal", causal), v("interleaved", interleaved);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// The graph with such nodes where they compute the same. Nodes whose graph a rewrite has changed stay as they are.
+Graph with_whole_operators(const Graph& graph);
+
+// Is at least one of these inputs empty, and each such one a past of no positions that only attention with a cache reads? No
+// other node depends on such a size.
+bool only_caches_are_empty(const Graph& graph, std::span<const Tensor> inputs);
+
+}  // namespace rewright::cpu
