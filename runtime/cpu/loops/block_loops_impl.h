@@ -25,8 +25,9 @@ inline T load_as(const void* s) {
   return v;
 }
 
-// sum + the products of both halves of each word. Differences of sums wrap around, so words are unsigned.
-inline Words dot(Words sum, Halves x, Halves y) {
+// Adds the products of both halves of each word. Differences of sums wrap around, so words are unsigned. GCC would add products
+// to each other first, and run out of registers.
+inline Words dot_of(Words sum, Halves x, Halves y) {
 #ifdef REWRIGHT_VNNI
   return (Words)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)x, (__m512i)y);
 #elif REWRIGHT_VECTOR_BYTES == 64
@@ -35,6 +36,15 @@ inline Words dot(Words sum, Halves x, Halves y) {
   return sum + (Words)_mm256_madd_epi16((__m256i)x, (__m256i)y);
 #else
   return sum + (Words)_mm_madd_epi16((__m128i)x, (__m128i)y);
+#endif
+}
+
+inline void add_products(Words& sum, Halves x, Halves y) {
+  sum = dot_of(sum, x, y);
+#if REWRIGHT_VECTOR_BYTES > 16
+  __asm__("" : "+v"(sum));
+#else
+  __asm__("" : "+x"(sum));
 #endif
 }
 
@@ -102,8 +112,8 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
         for (Count v = 0; v < kVectors; ++v) {
           Halves x = w[v] >> static_cast<std::uint16_t>(j * kBits);
           if (j + 1 < kSteps) x &= static_cast<std::uint16_t>((1 << kBits) - 1) - Halves{};
-          high[v] = dot(high[v], x, a);
-          if (kPrecise) low[v] = dot(low[v], x, c);
+          add_products(high[v], x, a);
+          if (kPrecise) add_products(low[v], x, c);
         }
       }
       h += kRows;
@@ -112,10 +122,10 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
     // Zero points are subtracted from exact sums, so that nothing cancels in floats.
     const SplitRow::Block& s = row.blocks[b];
     const auto high_sum = static_cast<std::uint32_t>(s.high), low_sum = static_cast<std::uint32_t>(s.low);
+    const Words common = static_cast<std::uint32_t>(shape.zero) - Words{};
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) {
-      const Words zero = shape.has_zeros ? load_as<Words>(zeros + v * REWRIGHT_VECTOR_BYTES)
-                                         : static_cast<std::uint32_t>(shape.zero) - Words{};
+      const Words zero = shape.has_zeros ? load_as<Words>(zeros + v * REWRIGHT_VECTOR_BYTES) : common;
       V f = as_floats(high[v] - zero * high_sum);
       if (kPrecise) f += as_floats(low[v] - zero * low_sum) * kLowUnit;
       part[v] += f * s.step * load(scales + v * kLanes);
@@ -124,6 +134,63 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
       for (Count v = 0; v < kVectors; ++v) total[v] += std::exchange(part[v], V{});
   }
   for (Count v = 0; v < kVectors; ++v) store(y + v * kLanes, total[v]);
+}
+
+// Several rows share the unpacked weights.
+template <Count kVectors, Count kBits, Count kCount>
+void multiply_panel_by(const BlockShape& shape, const std::byte* panel, const SplitRow* rows, const float* start, float* y,
+                       Count y_stride) {
+  constexpr Count kSteps = 16 / kBits, kRows = 2 * kSteps, kWidth = kVectors * kLanes, kSummed = 16;
+  const Count blocks = shape.blocks(), words = shape.words();
+  V part[kCount][kVectors] = {};
+  for (Count r = 0; r < kCount; ++r)
+    for (Count v = 0; v < kVectors; ++v)
+      store(y + r * y_stride + v * kLanes, start == nullptr ? V{} : load(start + v * kLanes));
+  for (Count b = 0; b < blocks; ++b) {
+    const auto* const scales = reinterpret_cast<const float*>(panel);
+    const std::byte* const zeros = panel + kWidth * 4;
+    panel += kWidth * 4 * (shape.has_zeros ? 2 : 1);
+    Words sum[kCount][kVectors] = {};
+    for (Count t = 0; t < words; ++t) {
+      Halves w[kVectors];
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) w[v] = load_as<Halves>(panel + v * REWRIGHT_VECTOR_BYTES);
+      panel += kVectors * REWRIGHT_VECTOR_BYTES;
+      const Count at = (b * words + t) * kRows;
+#pragma GCC unroll 8
+      for (Count j = 0; j < kSteps; ++j) {
+        Halves x[kVectors];
+#pragma GCC unroll 4
+        for (Count v = 0; v < kVectors; ++v) {
+          x[v] = w[v] >> static_cast<std::uint16_t>(j * kBits);
+          if (j + 1 < kSteps) x[v] &= static_cast<std::uint16_t>((1 << kBits) - 1) - Halves{};
+        }
+#pragma GCC unroll 4
+        for (Count r = 0; r < kCount; ++r) {
+          const Halves a = (Halves)(load_as<std::uint32_t>(rows[r].high + at + 2 * j) - Words{});
+#pragma GCC unroll 4
+          for (Count v = 0; v < kVectors; ++v) add_products(sum[r][v], x[v], a);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (Count r = 0; r < kCount; ++r) {
+      const SplitRow::Block& s = rows[r].blocks[b];
+      const auto all = static_cast<std::uint32_t>(s.high);
+      const Words common = all * static_cast<std::uint32_t>(shape.zero) - Words{};
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) {
+        const Words zero = shape.has_zeros ? load_as<Words>(zeros + v * REWRIGHT_VECTOR_BYTES) * all : common;
+        part[r][v] += as_floats(sum[r][v] - zero) * (load(scales + v * kLanes) * s.step);
+      }
+    }
+    if (b % kSummed != kSummed - 1 && b != blocks - 1) continue;
+    for (Count r = 0; r < kCount; ++r)
+      for (Count v = 0; v < kVectors; ++v) {
+        float* const to = y + r * y_stride + v * kLanes;
+        store(to, load(to) + std::exchange(part[r][v], V{}));
+      }
+  }
 }
 
 template <Count kVectors, Count kBits>
@@ -158,6 +225,14 @@ using Unpack = void (*)(const BlockShape&, const std::byte*, Count, Count, float
 template <Count kBits, bool kPrecise>
 constexpr std::array<Multiply, 4> kMultiply{multiply_panel<1, kBits, kPrecise>, multiply_panel<2, kBits, kPrecise>,
                                             multiply_panel<3, kBits, kPrecise>, multiply_panel<4, kBits, kPrecise>};
+using MultiplyRows = void (*)(const BlockShape&, const std::byte*, const SplitRow*, const float*, float*, Count);
+template <Count kVectors, Count kBits>
+constexpr std::array<MultiplyRows, BlockLoops::kMostRows> kMultiplyBy{
+    multiply_panel_by<kVectors, kBits, 1>, multiply_panel_by<kVectors, kBits, 2>, multiply_panel_by<kVectors, kBits, 3>,
+    multiply_panel_by<kVectors, kBits, 4>};
+template <Count kBits>
+constexpr std::array<std::array<MultiplyRows, BlockLoops::kMostRows>, 4> kMultiplyRows{
+    kMultiplyBy<1, kBits>, kMultiplyBy<2, kBits>, kMultiplyBy<3, kBits>, kMultiplyBy<4, kBits>};
 template <Count kBits>
 constexpr std::array<Unpack, 4> kUnpack{unpack_panel<1, kBits>, unpack_panel<2, kBits>, unpack_panel<3, kBits>,
                                         unpack_panel<4, kBits>};
@@ -176,13 +251,22 @@ void multiply(const BlockShape& shape, const std::byte* panel, const SplitRow& r
   f(shape, panel, row, start, y);
 }
 
+void multiply_rows(const BlockShape& shape, const std::byte* panel, const SplitRow* rows, Count count, const float* start,
+                   float* y, Count y_stride) {
+  const auto v = static_cast<std::size_t>(shape.vectors - 1), n = static_cast<std::size_t>(count - 1);
+  const MultiplyRows f = shape.bits == 2   ? kMultiplyRows<2>[v][n]
+                         : shape.bits == 4 ? kMultiplyRows<4>[v][n]
+                                           : kMultiplyRows<8>[v][n];
+  f(shape, panel, rows, start, y, y_stride);
+}
+
 void unpack(const BlockShape& shape, const std::byte* panel, Count first, Count last, float* y) {
   const auto v = static_cast<std::size_t>(shape.vectors - 1);
   const Unpack f = shape.bits == 2 ? kUnpack<2>[v] : shape.bits == 4 ? kUnpack<4>[v] : kUnpack<8>[v];
   f(shape, panel, first, last, y);
 }
 
-constexpr BlockLoops kTable{kLanes, split, multiply, unpack};
+constexpr BlockLoops kTable{kLanes, split, multiply, multiply_rows, unpack};
 
 }  // namespace
 

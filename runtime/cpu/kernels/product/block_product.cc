@@ -1,6 +1,7 @@
 #include "runtime/cpu/kernels/product/block_product.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace rewright::cpu {
@@ -9,7 +10,9 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr Count kFewRows = 4;               // for which weights need not become floats
+constexpr Count kFewRows = 4;  // for which weights need not become floats
+constexpr Count kRowsTogether = 64;
+constexpr double kSplit = 2;                // elements, per nanosecond
 constexpr double kReadBytes = 15;           // of panels, per nanosecond
 constexpr double kFewMultiplications = 35;  // per nanosecond
 constexpr double kUnpacked = 10;            // weights, per nanosecond
@@ -33,22 +36,21 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
     task_.panels = this;
   }
 
-  std::size_t scratch_bytes() const override { return is_few() ? static_cast<std::size_t>(task_.rows * row_bytes()) : 0; }
+  std::size_t scratch_bytes() const override { return is_split() ? static_cast<std::size_t>(task_.rows * row_bytes()) : 0; }
 
   void run(const Call& call) const override {
+    if (task_.rows == 0) return;
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);
-    bool split = is_few();
-    for (Count r = 0; r < task_.rows && split; ++r)
-      split = loops_.split(split_row(call, r), a + r * task_.a_rows, task_.a_columns, shape_.rows, shape_.block);
-    const bool by_columns = split || task_.cut_by_columns(call.workers.threads());
+    const bool split = is_split() && split_rows(call, a);
+    const bool by_columns = is_few() || task_.cut_by_columns(call.workers.threads());
     const Count pieces = call.workers.pieces(nanoseconds(), task_.units(by_columns));
     call.workers.share(pieces, [&](Count piece, int) {
       const ProductTask::Part part = task_.part(piece, pieces, by_columns);
       if (split)
-        multiply_few(call, y, addends, part);
+        multiply_split(call, y, addends, part);
       else
         task_.run(a, nullptr, y, addends, part);
     });
@@ -56,6 +58,8 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
 
  private:
   bool is_few() const { return task_.rows <= kFewRows; }
+  // Products of integers of 16 bits are faster than those of floats, unless each needs two.
+  bool is_split() const { return is_few() || !precise_; }
   const std::byte* panel(Count p) const { return packed_.bytes().data() + p * shape_.panel_bytes(); }
   void unpack(Count p, Count first, Count last, float* rows) const override {
     loops_.unpack(shape_, panel(p), first, last, rows);
@@ -74,20 +78,47 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
     return {high, precise_ ? high + depth : nullptr, reinterpret_cast<SplitRow::Block*>(high + 2 * depth)};
   }
 
-  void multiply_few(const Call& call, float* y, std::span<const float* const> addends, const ProductTask::Part& part) const {
-    alignas(64) float partial[kFewRows * kMostWidth];
-    for (Count p = part.first_panel; p < part.last_panel; ++p) {
-      const float* const start = task_.bias == nullptr ? nullptr : task_.bias + p * shape_.width;
-      const bool whole = (p + 1) * shape_.width <= shape_.columns;
-      for (Count r = 0; r < task_.rows; ++r)
-        loops_.multiply(shape_, panel(p), split_row(call, r), start,
-                        whole ? y + r * task_.y_rows + p * shape_.width : partial + r * shape_.width);
-      task_.finish(whole ? nullptr : partial, y, addends, 0, task_.rows, p);
+  // False if an element cannot be split.
+  bool split_rows(const Call& call, const float* a) const {
+    std::atomic<bool> all = true;
+    call.workers.for_each(task_.rows, static_cast<double>(task_.rows * shape_.rows) / kSplit, [&](Count r, int) {
+      if (!loops_.split(split_row(call, r), a + r * task_.a_rows, task_.a_columns, shape_.rows, shape_.block))
+        all.store(false, std::memory_order_relaxed);
+    });
+    return all;
+  }
+
+  // Some rows at a time, whose integers stay in the second-level cache while the panels pass.
+  void multiply_split(const Call& call, float* y, std::span<const float* const> addends, const ProductTask::Part& part) const {
+    for (Count top = part.first_row; top < part.last_row; top += kRowsTogether) {
+      const Count bottom = std::min(top + kRowsTogether, part.last_row);
+      for (Count p = part.first_panel; p < part.last_panel; ++p) multiply_panel(call, y, addends, top, bottom, p);
     }
   }
 
+  void multiply_panel(const Call& call, float* y, std::span<const float* const> addends, Count top, Count bottom,
+                      Count p) const {
+    alignas(64) float partial[kRowsTogether * kMostWidth];
+    const float* const start = task_.bias == nullptr ? nullptr : task_.bias + p * shape_.width;
+    const bool whole = (p + 1) * shape_.width <= shape_.columns;
+    float* const target = whole ? y + top * task_.y_rows + p * shape_.width : partial;
+    const Count stride = whole ? task_.y_rows : shape_.width;
+    for (Count r = top; r < bottom;) {
+      SplitRow rows[BlockLoops::kMostRows];
+      const Count count = precise_ ? 1 : std::min(BlockLoops::kMostRows, bottom - r);
+      for (Count i = 0; i < count; ++i) rows[i] = split_row(call, r + i);
+      float* const to = target + (r - top) * stride;
+      if (count == 1)
+        loops_.multiply(shape_, panel(p), rows[0], start, to);
+      else
+        loops_.multiply_rows(shape_, panel(p), rows, count, start, to, stride);
+      r += count;
+    }
+    task_.finish(whole ? nullptr : partial, y, addends, top, bottom, p);
+  }
+
   double nanoseconds() const {
-    if (!is_few()) return task_.nanoseconds() + static_cast<double>(shape_.rows * shape_.columns) / kUnpacked;
+    if (!is_split()) return task_.nanoseconds() + static_cast<double>(shape_.rows * shape_.columns) / kUnpacked;
     return std::max(static_cast<double>(shape_.bytes()) / kReadBytes,
                     static_cast<double>(task_.rows * shape_.rows * shape_.columns) / kFewMultiplications);
   }
