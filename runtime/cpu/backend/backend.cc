@@ -265,6 +265,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   }
 
   std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
+    const std::lock_guard one_at_a_time(preparing_);
     PlanOptions options = plan_options_;
     options.instead = std::move(instead);
     const bool is_first = !cache_ && !options_.plan_cache.empty() && !options_.precision_double && options.instead.empty();
@@ -328,6 +329,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   SizedPlans plans_;
   std::unique_ptr<Growing> growing_;  // null: no cache grows
   std::optional<cpu::PlanCache> cache_;
+  std::mutex preparing_;                             // plans share the cache and choices
   mutable std::mutex mutex_;                         // guards the members below
   std::map<std::vector<Sizes>, InsteadOf> instead_;  // replacements of kernels that failed their check
   std::vector<std::string> warnings_;

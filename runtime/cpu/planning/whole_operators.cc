@@ -1,14 +1,18 @@
 #include "runtime/cpu/planning/whole_operators.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/onnx/calls.h"
 #include "operators/contrib/attention_parts.h"
 #include "operators/contrib/contrib.h"
+#include "runtime/planning/attributes.h"
 
 namespace rewright::cpu {
 
@@ -101,6 +105,156 @@ Nodes cached_attention(const Operands& in, const WholeCall& call) {
   return whole_node(op, std::move(inputs), {call.outputs[0], call.outputs[1], call.outputs[2]});
 }
 
+// ---- Products with what DequantizeLinear makes of integers in blocks
+
+// Integers of 4 or 8 bits, each in a byte; signed ones with half of their range added.
+class NarrowIntegers {
+ public:
+  explicit NarrowIntegers(const Tensor& tensor)
+      : bytes_(reinterpret_cast<const std::uint8_t*>(tensor.bytes().data())), mask_((1u << packed_bits(tensor.type())) - 1) {
+    if (is_signed(tensor.type())) flip_ = (mask_ + 1) / 2;
+  }
+  static bool is_signed(DataType type) { return type == DataType::kInt4 || type == DataType::kInt8; }
+
+  unsigned operator[](std::int64_t i) const { return (bytes_[i] & mask_) ^ flip_; }
+
+ private:
+  const std::uint8_t* bytes_;
+  unsigned mask_, flip_ = 0;
+};
+
+// The right operand of a product as MatMulNBits has it: BlockProduct's constants.
+class DequantizedWeights {
+ public:
+  explicit DequantizedWeights(Graph& graph) : graph_(graph), producers_(graph.producers()) {}
+
+  // The node in the place of a product; nullopt if its weights are not in blocks along its depth.
+  Nodes product(const Node& node) {
+    if (node.op == nullptr || node.op->name() != "MatMul" || node.inputs.size() != 2) return std::nullopt;
+    const Value& a = graph_.value(node.inputs[0]);
+    if (!a.shape_known || a.type.type != DataType::kFloat || a.type.shape.empty() || graph_.is_constant(node.inputs[0]))
+      return std::nullopt;
+    const Weights* const found = find(node.inputs[1]);
+    if (found == nullptr) return std::nullopt;
+    return whole_node(found->op, {node.inputs[0], found->integers, kNoValue, found->scales, found->zeros}, node.outputs);
+  }
+
+ private:
+  struct Weights {
+    BlockProduct op;
+    ValueId integers = kNoValue, scales = kNoValue, zeros = kNoValue;
+  };
+
+  const Node* producer(ValueId v) const {
+    return v >= producers_.size() || producers_[v] < 0 ? nullptr
+                                                       : graph_.nodes()[static_cast<std::size_t>(producers_[v])].get();
+  }
+
+  const Weights* find(ValueId b) {
+    const auto [entry, is_new] = known_.try_emplace(b);
+    if (is_new) {
+      const Node* node = producer(b);
+      const bool transposed = node != nullptr && node->op != nullptr && node->op->name() == "Transpose";
+      if (transposed) node = graph_.value(b).type.shape.size() == 2 ? producer(node->inputs[0]) : nullptr;
+      if (node != nullptr && node->op != nullptr && node->op->name() == "DequantizeLinear")
+        entry->second = read(*node, transposed);
+    }
+    return entry->second ? &*entry->second : nullptr;
+  }
+
+  const Tensor& constant(const Node& node, std::size_t i) const {
+    static const Tensor none;
+    return i < node.inputs.size() && node.inputs[i] != kNoValue ? graph_.value(node.inputs[i]).constant : none;
+  }
+
+  // `transposed`: the matrix is [columns, depth].
+  std::optional<Weights> read(const Node& node, bool transposed) {
+    const planning::AttributeReader attributes(node);
+    const Tensor &q = constant(node, 0), &scale = constant(node, 1), &zero = constant(node, 2);
+    const bool has_zero = node.inputs.size() > 2 && node.inputs[2] != kNoValue;
+    const std::int64_t block = attributes.number("block_size"), axis = attributes.number("axis");
+    if (!q || !scale || (has_zero && !zero) || q.sizes().size() != 2 || scale.type() != DataType::kFloat) return std::nullopt;
+    const DataType type = q.type();
+    if (type != DataType::kInt4 && type != DataType::kUint4 && type != DataType::kInt8 && type != DataType::kUint8)
+      return std::nullopt;
+    const std::size_t along = transposed ? 1 : 0;
+    if ((axis < 0 ? axis + 2 : axis) != static_cast<std::int64_t>(along) || block < 16 || (block & (block - 1)) != 0)
+      return std::nullopt;
+    const Layout l{q.sizes()[along], q.sizes()[1 - along], block, static_cast<std::int64_t>(packed_bits(type)), transposed};
+    const bool needs_zeros = has_zero || !NarrowIntegers::is_signed(type);  // absent ones of unsigned integers are 0
+    Weights result;
+    result.op.columns = l.columns, result.op.depth = l.depth, result.op.block = block, result.op.bits = l.bits;
+    result.integers = graph_.add_constant(integers(l, q));
+    result.scales = graph_.add_constant(scales(l, scale));
+    if (needs_zeros) result.zeros = graph_.add_constant(zeros(l, zero));
+    return result;
+  }
+
+  struct Layout {
+    std::int64_t depth, columns, block, bits;
+    bool transposed;
+    std::int64_t blocks() const { return (depth + block - 1) / block; }
+    // Of an element, and of a block's scale, where the matrix is.
+    std::int64_t at(std::int64_t c, std::int64_t k) const { return transposed ? c * depth + k : k * columns + c; }
+    std::int64_t scale_at(std::int64_t c, std::int64_t b) const { return transposed ? c * blocks() + b : b * columns + c; }
+  };
+
+  static void put(std::uint8_t* row, std::int64_t n, std::int64_t bits, unsigned value) {
+    row[n * bits / 8] = static_cast<std::uint8_t>(row[n * bits / 8] | value << (n * bits % 8));
+  }
+  static Tensor integers(const Layout& l, const Tensor& q) {
+    const std::int64_t row = l.blocks() * l.block * l.bits / 8;
+    Tensor result(DataType::kUint8, {l.columns, l.blocks(), l.block * l.bits / 8});
+    auto* const to = reinterpret_cast<std::uint8_t*>(result.mutable_bytes().data());
+    std::fill_n(to, l.columns * row, std::uint8_t{0});
+    const NarrowIntegers from(q);
+    for (std::int64_t c = 0; c < l.columns; ++c)
+      for (std::int64_t k = 0; k < l.depth; ++k) put(to + c * row, k, l.bits, from[l.at(c, k)]);
+    return result;
+  }
+  static Tensor scales(const Layout& l, const Tensor& scale) {
+    Tensor result(DataType::kFloat, {l.columns, l.blocks()});
+    float* to = result.mutable_data<float>().data();
+    for (std::int64_t c = 0; c < l.columns; ++c)
+      for (std::int64_t b = 0; b < l.blocks(); ++b) *to++ = scale.data<float>()[static_cast<std::size_t>(l.scale_at(c, b))];
+    return result;
+  }
+  static Tensor zeros(const Layout& l, const Tensor& zero) {
+    const std::int64_t row = (l.blocks() * l.bits + 7) / 8;
+    Tensor result(DataType::kUint8, {l.columns, row});
+    auto* const to = reinterpret_cast<std::uint8_t*>(result.mutable_bytes().data());
+    std::fill_n(to, l.columns * row, std::uint8_t{0});
+    for (std::int64_t c = 0; c < l.columns && zero; ++c)
+      for (std::int64_t b = 0; b < l.blocks(); ++b) put(to + c * row, b, l.bits, NarrowIntegers(zero)[l.scale_at(c, b)]);
+    return result;
+  }
+
+  Graph& graph_;
+  const std::vector<std::int32_t> producers_;
+  std::map<ValueId, std::optional<Weights>> known_;
+};
+
+Graph with_block_products(Graph graph) {
+  const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    return node->op != nullptr && node->op->name() == "DequantizeLinear" &&
+           planning::AttributeReader(*node).number("block_size") > 0;
+  });
+  if (!any) return graph;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  DequantizedWeights weights(graph);
+  std::vector<Nodes> products;
+  for (const auto& node : nodes) products.push_back(weights.product(*node));
+  graph.drop_nodes_from(0);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (products[n])
+      graph.add_raw(std::move(*products[n]));
+    else
+      graph.add_shared(nodes[n]);
+  }
+  graph.tidy();
+  return graph;
+}
+
 }  // namespace
 
 Definition BlockProduct::define(const Inputs& in) const {
@@ -132,13 +286,13 @@ Definition CachedAttention::define(const Inputs& in) const {
 }
 
 Graph with_whole_operators(const Graph& graph) {
-  return with_whole_calls(graph, [&](const WholeCall& call) -> Nodes {
+  return with_block_products(with_whole_calls(graph, [&](const WholeCall& call) -> Nodes {
     if (call.domain != kContribDomain) return std::nullopt;
     const Operands operands(graph, call);
     if (call.attributes.type() == "MatMulNBits") return block_product(operands, call);
     if (call.attributes.type() == "GroupQueryAttention") return cached_attention(operands, call);
     return std::nullopt;
-  });
+  }));
 }
 
 bool only_caches_are_empty(const Graph& graph, std::span<const Tensor> inputs) {

@@ -41,7 +41,8 @@ struct CachedAttention {
   Definition define(const Inputs& in) const;
 };
 
-// The graph with such nodes where they compute the same. Nodes whose graph a rewrite has changed stay as they are.
+// The graph with such nodes where they compute the same: for calls of MatMulNBits and GroupQueryAttention whose graphs no
+// rewrite has changed, and for products with what DequantizeLinear makes of constants in blocks.
 Graph with_whole_operators(const Graph& graph);
 
 // Is at least one of these inputs empty, and each such one a past of no positions that only attention with a cache reads? No
