@@ -60,8 +60,10 @@ Existence without_quantifiers(Existence e) {
 }  // namespace
 
 Engine linked_z3(unsigned seed) {
-  return [context = std::make_shared<z3::context>(), seed](const Query& query) {
+  // Making a context takes longer than most proofs, which ask nothing.
+  return [context = std::shared_ptr<z3::context>(), seed](const Query& query) mutable {
     try {
+      if (!context) context = std::make_shared<z3::context>();
       z3::solver solver = query.quantified ? z3::solver(*context) : z3::solver(*context, z3::solver::simple());
       z3::params parameters(*context);
       parameters.set("rlimit", query.steps);
