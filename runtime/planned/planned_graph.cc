@@ -28,6 +28,31 @@ void in_first_process(Communicator& processes, const std::string& file, const st
   if (!problem.empty()) throw Error(code, problem, file);
 }
 
+// Means over examples become sums, divided by the number of addends: sums over parts of a batch add up, means do not.
+Graph with_sums_over_examples(Graph graph) {
+  std::vector<std::pair<ValueId, ValueId>> replacements;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  const Operator& sum = registry().get("ReduceSum");
+  for (const auto& node : nodes) {
+    if (!node->op || node->op->name() != "ReduceMean") continue;
+    const TensorType type = graph.value(node->inputs[0]).type;
+    const auto& axes = std::get<Indices>(node->attributes.at(node->op->field("axes").value()));
+    if (!is_real(type.type) || std::find(axes.begin(), axes.end(), Index(0)) == axes.end()) continue;
+    Attributes attributes = sum.defaults();
+    for (const char* field : {"axes", "keepdims"})
+      attributes.at(sum.field(field).value()) = node->attributes.at(node->op->field(field).value());
+    Index count = 1;
+    for (const Index& axis : axes) count = count * type.shape.at(static_cast<std::size_t>(axis.value()));
+    const ValueId addends = graph.add_constant(Tensor::scalar(type.type, static_cast<double>(count.value())));
+    const ValueId total = graph.add_node(sum, std::move(attributes), {node->inputs[0]}).at(0);
+    const Operator& divide = registry().get("Div");
+    replacements.emplace_back(node->outputs[0], graph.add_node(divide, divide.defaults(), {total, addends}).at(0));
+  }
+  graph.replace_uses(replacements);
+  graph.tidy();
+  return graph;
+}
+
 }  // namespace
 
 Graph with_batch(const Graph& model, std::optional<std::int64_t> batch) {
@@ -50,7 +75,7 @@ PlannedGraph planned_for_inference(Graph sized) {
 
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
   PlannedGraph result;
-  result.graph = graphs.step;
+  result.graph = with_sums_over_examples(graphs.step);
   const auto inputs = result.graph.inputs();
   const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
   const std::size_t first = inputs.size() - kept;
