@@ -28,6 +28,32 @@ class LocalCommunicator : public Communicator {
   }
 };
 
+class SomeProcesses : public Communicator {
+ public:
+  SomeProcesses(Communicator& over, std::vector<std::size_t> ranks) : over_(over), ranks_(std::move(ranks)) {
+    const auto here = std::find(ranks_.begin(), ranks_.end(), over.rank());
+    if (here == ranks_.end()) throw Error(ErrorCode::kUsage, "this process is none of those that are to be joined");
+    rank_ = static_cast<std::size_t>(here - ranks_.begin());
+  }
+  std::size_t rank() const override { return rank_; }
+  std::size_t size() const override { return ranks_.size(); }
+  void abort(int status) override { over_.abort(status); }
+
+ protected:
+  void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) override {
+    std::vector<Outgoing> out(sent.begin(), sent.end());
+    std::vector<Incoming> in(received.begin(), received.end());
+    for (Outgoing& o : out) o.to = ranks_.at(o.to);
+    for (Incoming& i : in) i.from = ranks_.at(i.from);
+    over_.exchange(out, in);
+  }
+
+ private:
+  Communicator& over_;
+  std::vector<std::size_t> ranks_;
+  std::size_t rank_ = 0;
+};
+
 // A function of a plug-in, and the file that holds it.
 struct Plugin {
   std::string what;
@@ -118,6 +144,10 @@ bool Communicator::any(bool here) {
   double count[] = {here ? 1.0 : 0.0};
   sum(std::span<double>(count));
   return count[0] > 0;
+}
+
+std::unique_ptr<Communicator> make_communicator_of(Communicator& over, std::vector<std::size_t> ranks) {
+  return std::make_unique<SomeProcesses>(over, std::move(ranks));
 }
 
 std::unique_ptr<Communicator> make_local_communicator() { return std::make_unique<LocalCommunicator>(); }

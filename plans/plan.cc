@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
@@ -46,8 +47,8 @@ void require_holding(const Graph& graph, ValueId v, const Holding& h, std::int64
     throw Error(ErrorCode::kBadInput, value_name(graph, v) + " of type " + to_string(type) + " cannot be " + to_string(h));
 }
 
-void require_for(const Plan& plan, const Graph& graph) {
-  if (plan.graph_hash != hash_of(graph) || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
+void require_for(const Plan& plan, const Graph& graph, bool is_same) {
+  if (!is_same || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
     throw Error(ErrorCode::kBadInput, plan.purpose == "training"
                                           ? "the plan is for another model, other sizes or other options of training"
                                           : "the plan is for another model, or for other sizes");
@@ -57,7 +58,19 @@ bool fits(const Cut& cut, const Node& node) {
   return node.op && cut.operands.size() == node.inputs.size() && cut.outputs.size() >= node.outputs.size();
 }
 
-NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n) {
+using Between = std::map<std::size_t, BetweenGroups>;
+
+// An exchange between groups, cut along an axis that it does not change.
+NodeChoice choice_between(const Plan& plan, const Graph& graph, std::size_t n, const BetweenGroups& exchange) {
+  const TensorType& result = graph.value(graph.nodes()[n]->outputs.at(0)).type;
+  for (NodeChoice& c : choices_between(exchange, result, plan.processes, {}))
+    if (c.cut == plan.cuts[n]) return std::move(c);
+  throw Error(ErrorCode::kBadInput, place_of(graph, n) + ": an exchange between groups cannot be cut so");
+}
+
+NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n, const Between& between) {
+  if (const auto exchange = between.find(n); exchange != between.end())
+    return choice_between(plan, graph, n, exchange->second);
   const Node& node = *graph.nodes()[n];
   if (!plan.cuts[n]) return whole_choice(node);
   if (!fits(*plan.cuts[n], node)) throw Error(ErrorCode::kBadInput, place_of(graph, n) + ": the cut does not fit its operands");
@@ -68,6 +81,45 @@ NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n) {
     throw Error(ErrorCode::kBadInput,
                 place_of(graph, n) + " has too few units of work for " + std::to_string(plan.processes) + " processes");
   return std::move(*choice);
+}
+
+Partition partition_of(const Plan& plan, const Graph& graph, const Between& between, bool is_same) {
+  require_for(plan, graph, is_same);
+  Partition partition;
+  partition.given = plan.given;
+  for (ValueId v = 0; v < graph.value_count(); ++v) require_holding(graph, v, plan.given[v], plan.processes);
+  for (std::size_t n = 0; n < plan.cuts.size(); ++n) partition.nodes.push_back(choice_of(plan, graph, n, between));
+  return partition;
+}
+
+// What is wrong with a plan of one level; empty if it is proved.
+std::string fault_of(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+                     const Between& between, CutFinder& cuts) {
+  for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
+    if (!plan.cuts[n] || between.count(n) > 0) continue;
+    const Node& node = *graph.nodes()[n];
+    if (!fits(*plan.cuts[n], node)) return place_of(graph, n) + ": the cut does not fit its operands";
+    const CutProof proof = cuts.proof(*node.op, node.attributes, graph.operand_types(node), *plan.cuts[n]);
+    if (!proof.proved) return place_of(graph, n) + ": its parts do not compute what it computes: " + proof.open_question;
+  }
+  PartitionOptions options;
+  options.processes = plan.processes;
+  options.replaced = replaced;
+  std::vector<PlannedExchange> needed;
+  try {
+    needed = exchanges_of(graph, partition_of(plan, graph, between, true), options);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  for (const PlannedExchange& e : needed)
+    if (std::none_of(plan.exchanges.begin(), plan.exchanges.end(), [&](const auto& o) { return same_exchange(e, o); }))
+      return value_name(graph, e.value) + " is held " + to_string(e.from) + " and needed " + to_string(e.to.holding) +
+             (e.before >= 0 ? " by " + place_of(graph, static_cast<std::size_t>(e.before)) : " as an output") +
+             ": the plan has no " + std::string(name(e.exchange)) + " for it";
+  for (const PlannedExchange& e : plan.exchanges)
+    if (std::none_of(needed.begin(), needed.end(), [&](const auto& o) { return same_exchange(e, o); }))
+      return value_name(graph, e.value) + ": nothing needs the plan's " + std::string(name(e.exchange)) + " of it";
+  return {};
 }
 
 }  // namespace
@@ -82,63 +134,37 @@ Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOp
   return plan;
 }
 
-Partition partition_of(const Plan& plan, const Graph& graph) {
-  require_for(plan, graph);
-  Partition partition;
-  partition.given = plan.given;
-  for (ValueId v = 0; v < graph.value_count(); ++v) require_holding(graph, v, plan.given[v], plan.processes);
-  for (std::size_t n = 0; n < plan.cuts.size(); ++n) partition.nodes.push_back(choice_of(plan, graph, n));
-  return partition;
-}
-
-PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
-  require_for(plan, graph);
-  PlanCheck result;
-  CutFinder cuts;
-  for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
-    if (!plan.cuts[n]) continue;
-    const Node& node = *graph.nodes()[n];
-    if (!fits(*plan.cuts[n], node)) {
-      result.reason = place_of(graph, n) + ": the cut does not fit its operands";
-      return result;
-    }
-    const CutProof proof = cuts.proof(*node.op, node.attributes, graph.operand_types(node), *plan.cuts[n]);
-    if (!proof.proved) {
-      result.reason = place_of(graph, n) + ": its parts do not compute what it computes: " + proof.open_question;
-      return result;
-    }
-  }
-  Partition partition;
-  try {
-    partition = partition_of(plan, graph);
-  } catch (const Error& e) {
-    result.reason = e.what();
-    return result;
-  }
+GroupGraph group_of(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+                    std::size_t group) {
   PartitionOptions options;
   options.processes = plan.processes;
   options.replaced = replaced;
-  std::vector<PlannedExchange> needed;
-  try {
-    needed = exchanges_of(graph, partition, options);
-  } catch (const Error& e) {
-    result.reason = e.what();
-    return result;
-  }
-  for (const PlannedExchange& e : needed)
-    if (std::none_of(plan.exchanges.begin(), plan.exchanges.end(), [&](const auto& o) { return same_exchange(e, o); })) {
-      result.reason = value_name(graph, e.value) + " is held " + to_string(e.from) + " and needed " + to_string(e.to.holding) +
-                      (e.before >= 0 ? " by " + place_of(graph, static_cast<std::size_t>(e.before)) : " as an output") +
-                      ": the plan has no " + std::string(name(e.exchange)) + " for it";
-      return result;
-    }
-  for (const PlannedExchange& e : plan.exchanges)
-    if (std::none_of(needed.begin(), needed.end(), [&](const auto& o) { return same_exchange(e, o); })) {
-      result.reason = value_name(graph, e.value) + ": nothing needs the plan's " + std::string(name(e.exchange)) + " of it";
-      return result;
+  return group_graph(graph, partition_of(plan, graph), options, group);
+}
+
+Partition partition_of(const Plan& plan, const Graph& graph) {
+  return partition_of(plan, graph, {}, plan.graph_hash == hash_of(graph));
+}
+
+Partition partition_within(const Plan& within, const GroupGraph& group) {
+  return partition_of(within, group.graph, group.exchanges, true);
+}
+
+PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
+  require_for(plan, graph, plan.graph_hash == hash_of(graph));
+  PlanCheck result;
+  CutFinder cuts;
+  result.reason = fault_of(plan, graph, replaced, {}, cuts);
+  if (result.reason.empty() && plan.within) try {
+      const GroupGraph group = group_of(plan, graph, replaced, 0);
+      require_for(*plan.within, group.graph, plan.within->graph_hash == hash_of(group.graph));
+      result.reason = fault_of(*plan.within, group.graph, group.replaced, group.exchanges, cuts);
+      if (!result.reason.empty()) result.reason = "within groups: " + result.reason;
+    } catch (const Error& e) {
+      result.reason = e.what();
     }
   result.rules = cuts.proofs();
-  result.proved = true;
+  result.proved = result.reason.empty();
   return result;
 }
 

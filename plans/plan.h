@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
+#include "plans/groups/group_graph.h"
 #include "plans/partition/partition.h"
 
 namespace rewright::plans {
@@ -28,18 +30,28 @@ struct Plan {
   std::vector<std::optional<Cut>> cuts;    // by position; none: every process computes the node
   std::vector<Holding> given;              // by value; of computed ones without meaning
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
+  // Of a plan of two levels: `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).
+  std::shared_ptr<const Plan> within;
+
+  std::int64_t all_processes() const { return processes * (within ? within->processes : 1); }
 };
 
 Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options);
 
-// Numbers, names of operators and values; `graph` gives the names.
-std::string write_plan(const Plan& plan, const Graph& graph);
+// Numbers, names of operators and values; `graph` gives the names. `replaced` as in PartitionOptions.
+std::string write_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced = {});
 // Throws Error(kBadInput) with the place: no plan, numbers out of range, keys that are missing.
 Plan read_plan(std::string_view text, const std::string& name);
+
+// The graph of a group of a plan of two levels. Throws as partition_of() and group_graph() do.
+GroupGraph group_of(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
+                    std::size_t group);
 
 // The choices of nodes and the holdings of given values that the plan's cuts mean, without proving them. Throws
 // Error(kBadInput) with the place where a cut does not fit its node, or if the plan is for another graph.
 Partition partition_of(const Plan& plan, const Graph& graph);
+// The same of an inner plan, for any of the groups, whose graphs differ in their parts of constants alone.
+Partition partition_within(const Plan& within, const GroupGraph& group);
 
 struct PlanCheck {
   bool proved = false;

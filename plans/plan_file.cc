@@ -40,7 +40,7 @@ std::size_t one_of(const std::string& text, const char* const (&names)[N]) {
   refuse("\"" + text + "\" is none of its kind");
 }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMost = std::int64_t{1} << 40, kMostProcesses = 1 << 16;
 
 json write(const Share& s) {
   switch (s.kind) {
@@ -134,9 +134,7 @@ Exchange read_exchange(const std::string& text) {
   refuse("\"" + text + "\" is no exchange");
 }
 
-}  // namespace
-
-std::string write_plan(const Plan& plan, const Graph& graph) {
+json write(const Plan& plan, const Graph& graph) {
   json result{{"format", "rewright plan 1"}, {"for", plan.purpose},      {"processes", plan.processes},
               {"strategy", plan.strategy},   {"graph", plan.graph_hash}, {"values", plan.given.size()}};
   if (plan.batch) result["batch"] = *plan.batch;
@@ -162,17 +160,16 @@ std::string write_plan(const Plan& plan, const Graph& graph) {
     exchanges.push_back(std::move(entry));
   }
   result["nodes"] = std::move(nodes), result["given"] = std::move(given), result["exchanges"] = std::move(exchanges);
-  return result.dump(1) + "\n";
+  return result;
 }
 
-Plan read_plan(std::string_view text, const std::string& name) try {
-  const json file = json::parse(text);
+Plan read(const json& file, bool is_inner) {
   if (text_of(file, "format") != "rewright plan 1") refuse("it is no plan, or one of another version");
   Plan plan;
   plan.purpose = text_of(file, "for");
   if (plan.purpose == "training") plan.loss = text_of(file, "loss"), plan.update = text_of(file, "update");
   if (file.contains("batch")) plan.batch = whole_number(file, "batch", 1, kMost);
-  plan.processes = whole_number(file, "processes", 1, 1 << 16);
+  plan.processes = whole_number(file, "processes", 1, kMostProcesses);
   plan.strategy = text_of(file, "strategy");
   plan.graph_hash = text_of(file, "graph");
   for (const json& node : at(file, "nodes"))
@@ -196,7 +193,23 @@ Plan read_plan(std::string_view text, const std::string& name) try {
       exchange.before = static_cast<std::int32_t>(whole_number(e, "node", 0, static_cast<std::int64_t>(plan.cuts.size()) - 1));
     plan.exchanges.push_back(std::move(exchange));
   }
+  if (!file.contains("within")) return plan;
+  if (is_inner) refuse("it has more than two levels");
+  plan.within = std::make_shared<const Plan>(read(file.at("within"), true));
+  if (plan.all_processes() > kMostProcesses) refuse("it is for more than " + std::to_string(kMostProcesses) + " processes");
   return plan;
+}
+
+}  // namespace
+
+std::string write_plan(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced) {
+  json result = write(plan, graph);
+  if (plan.within) result["within"] = write(*plan.within, group_of(plan, graph, replaced, 0).graph);
+  return result.dump(1) + "\n";
+}
+
+Plan read_plan(std::string_view text, const std::string& name) try {
+  return read(json::parse(text), false);
 } catch (const json::exception& e) {
   throw Error(ErrorCode::kBadInput, std::string("no plan: ") + e.what(), name);
 } catch (const Error& e) {

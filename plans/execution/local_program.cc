@@ -24,15 +24,21 @@ Sizes sizes_of(const Graph& graph, ValueId v) {
 
 class ProgramMaker {
  public:
-  ProgramMaker(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
-               std::size_t rank)
-      : graph_(graph), partition_(partition_of(plan, graph)), processes_(plan.processes), rank_(rank) {
+  // Of `groups` that have this graph: those of a plan without groups are one.
+  ProgramMaker(Partition partition, std::int64_t processes, const GroupGraph& group, std::size_t groups, std::size_t rank)
+      : group_(group),
+        graph_(group.graph),
+        partition_(std::move(partition)),
+        processes_(processes),
+        groups_(static_cast<std::int64_t>(groups)),
+        rank_(rank) {
+    program_.groups = groups;
     options_.processes = processes_;
-    options_.replaced = replaced;
-    exchanges_ = exchanges_of(graph, partition_, options_);
+    options_.replaced = group.replaced;
+    exchanges_ = exchanges_of(graph_, partition_, options_);
     held_ = partition_.given;
-    level_.assign(graph.value_count(), -1);
-    used_later_.resize(graph.value_count());
+    level_.assign(graph_.value_count(), -1);
+    used_later_.resize(graph_.value_count());
   }
 
   LocalProgram make() {
@@ -61,13 +67,16 @@ class ProgramMaker {
     const auto nodes = graph_.nodes();
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       const Node& node = *nodes[n];
-      require_executable(node, n);
-      int level = 0;
+      const bool is_between = group_.exchanges.count(n) > 0;
+      if (!is_between) require_executable(node, n);
+      int level = is_between ? -1 : 0;
       for (std::size_t k = 0; k < node.inputs.size(); ++k) {
         const ValueId v = node.inputs[k];
         if (v != kNoValue) level = std::max(level, level_[v] + (exchange_of(v, partition_.nodes[n].needs[k]) ? 1 : 0));
       }
-      node_level_.push_back(level);
+      // No node of a piece: an exchange, whose result is there in the next one.
+      node_level_.push_back(is_between ? kBetween : level);
+      if (is_between) input_level_[n] = level++;
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId v = node.outputs[o];
         if (v == kNoValue) continue;
@@ -94,14 +103,42 @@ class ProgramMaker {
   // In an order that all processes have: by when their values are there, and then by which is needed first.
   void add_exchanges() {
     const auto producers = graph_.producers();
-    std::vector<std::size_t> order;
-    for (std::size_t e = 0; e < exchanges_.size(); ++e) order.push_back(e);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      const ValueId x = exchanges_[a].value, y = exchanges_[b].value;
-      return std::pair(level_[x], producers[x]) < std::pair(level_[y], producers[y]);
-    });
+    // The level at which it can begin, the node whose result it waits for, and its number; of one between groups, its own node.
+    std::vector<std::tuple<int, std::int32_t, bool, std::size_t>> order;
+    for (std::size_t e = 0; e < exchanges_.size(); ++e)
+      order.emplace_back(level_[exchanges_[e].value], producers[exchanges_[e].value], false, e);
+    for (const auto& [n, level] : input_level_) order.emplace_back(level, static_cast<std::int32_t>(n), true, n);
+    std::sort(order.begin(), order.end());
     results_.resize(exchanges_.size());
-    for (const std::size_t e : order) add_exchange(e);
+    for (const auto& [level, node, is_between, number] : order) {
+      if (is_between)
+        add_between(number);
+      else
+        add_exchange(number);
+    }
+  }
+
+  // Between the groups, with the processes that hold the same part within theirs.
+  void add_between(std::size_t n) {
+    const BetweenGroups& planned = group_.exchanges.at(n);
+    const ValueId from = graph_.nodes()[n]->inputs[0], to = graph_.nodes()[n]->outputs[0];
+    const Need& need = partition_.nodes[n].needs[0];
+    LocalExchange local;
+    local.exchange = planned.exchange, local.level = PlanLevel::kBetween;
+    for (const Index& size : planned.whole.shape) local.whole.push_back(size.value());
+    if (need.holding.kind == Holding::Kind::kCut)
+      local.whole[need.holding.axis] = part_sizes(sizes_of(graph_, from), parts(from, need), rank_)[need.holding.axis];
+    local.before = parts_of({planned.from}, local.whole, groups_);
+    local.after = parts_of({planned.to}, local.whole, groups_);
+    if (planned.from.kind == Holding::Kind::kPartial) local.reduction = planned.from.reduction;
+    if (const auto e = exchange_of(from, need)) {
+      local.from = results_[*e];
+    } else {
+      local.from = held_[from] == need.holding ? held_value(from) : own_part(from, need);
+      used_later_[from] = true;
+    }
+    local.to = held_value(to);
+    program_.exchanges.push_back(std::move(local));
   }
 
   void add_exchange(std::size_t e) {
@@ -135,12 +172,19 @@ class ProgramMaker {
     return number;
   }
 
-  LocalPort port(ValueId v, std::size_t value, std::string name, const Need& need) const {
-    return {value, std::move(name), graph_.value(v).type.type, sizes_of(graph_, v), parts(v, need)};
+  // `between`: by number of the input or output; empty without groups.
+  LocalPort port(ValueId v, std::size_t value, std::string name, const Need& need, const std::vector<Division>& between,
+                 std::size_t number) const {
+    LocalPort result{value, std::move(name), graph_.value(v).type.type, std::nullopt, {sizes_of(graph_, v), parts(v, need)}};
+    if (!between.empty()) result.between = between[number];
+    return result;
   }
 
   void add_inputs() {
-    for (const ValueId v : graph_.inputs()) program_.inputs.push_back(port(v, held_value(v), graph_.value(v).name, {held_[v]}));
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId v = graph_.inputs()[i];
+      program_.inputs.push_back(port(v, held_value(v), graph_.value(v).name, {held_[v]}, group_.inputs, i));
+    }
   }
 
   void add_outputs() {
@@ -157,7 +201,7 @@ class ProgramMaker {
         used_later_[v] = true;
         if (!(held_[v] == need.holding)) number = own_part(v, need);
       }
-      program_.outputs.push_back(port(v, number, name, need));
+      program_.outputs.push_back(port(v, number, name, need, group_.outputs, o));
     }
   }
 
@@ -288,14 +332,18 @@ class ProgramMaker {
     return result = state.piece.graph.add_node(op, std::move(attributes), {}).at(0);
   }
 
+  static constexpr int kBetween = -2;  // the level of nodes that exchange between groups
+
+  const GroupGraph& group_;
   const Graph& graph_;
   const Partition partition_;
-  const std::int64_t processes_;
+  const std::int64_t processes_, groups_;
   const std::size_t rank_;
   PartitionOptions options_;
   std::vector<PlannedExchange> exchanges_;
   std::vector<Holding> held_;
   std::vector<int> level_, node_level_;   // of values (given ones: -1), and of nodes
+  std::map<std::size_t, int> input_level_;  // of the operands of nodes that exchange between groups
   std::vector<bool> used_later_;          // by value: outside of its piece, as it is held
   std::map<ValueId, std::size_t> local_;  // numbers of values as they are held
   std::vector<std::size_t> results_;      // numbers of the exchanges' results
@@ -318,15 +366,50 @@ TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processe
 
 LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
                            std::size_t rank) {
-  return ProgramMaker(plan, graph, replaced, rank).make();
+  const auto make = [&](const Plan& within, Partition partition, const GroupGraph& group, std::size_t groups) {
+    const auto number = static_cast<std::int64_t>(rank) % within.processes;
+    return ProgramMaker(std::move(partition), within.processes, group, groups, static_cast<std::size_t>(number)).make();
+  };
+  if (!plan.within) {
+    Partition partition = partition_of(plan, graph);
+    return make(plan, std::move(partition), {graph, replaced, {}, {}, {}}, 1);
+  }
+  const std::size_t group = rank / static_cast<std::size_t>(plan.within->processes);
+  const GroupGraph mine = group_of(plan, graph, replaced, group);
+  return make(*plan.within, partition_within(*plan.within, mine), mine, static_cast<std::size_t>(plan.processes));
 }
 
-Tensor exchanged(const LocalExchange& e, const Tensor& mine, Communicator& processes) {
+Tensor own_part(const Tensor& whole, const LocalPort& port, const PlanProcesses& processes) {
+  const Tensor of_group = port.between ? part_of(whole, port.between->parts, processes.between().rank()) : whole;
+  return part_of(of_group, port.within.parts, processes.within().rank());
+}
+
+Tensor scatter(const Tensor& whole, const LocalPort& port, PlanProcesses& processes) {
+  Tensor of_group = whole;
+  if (port.between && processes.within().rank() == 0)
+    of_group = distribution::scatter(processes.between(), whole, port.type, port.between->whole, port.between->parts, 0);
+  return distribution::scatter(processes.within(), of_group, port.type, port.within.whole, port.within.parts, 0);
+}
+
+Tensor gather(const Tensor& mine, const LocalPort& port, PlanProcesses& processes) {
+  Tensor of_group = redistribute(processes.within(), mine, port.within.whole, port.within.parts, {});
+  if (!port.between) return of_group;
+  return redistribute(processes.between(), of_group, port.between->whole, port.between->parts, {});
+}
+
+Tensor gather_in_first(const Tensor& mine, const LocalPort& port, PlanProcesses& processes) {
+  Tensor of_group = distribution::gather(processes.within(), mine, port.within.whole, port.within.parts, 0);
+  if (!port.between || processes.within().rank() != 0) return of_group;
+  return distribution::gather(processes.between(), of_group, port.between->whole, port.between->parts, 0);
+}
+
+Tensor exchanged(const LocalExchange& e, const Tensor& mine, PlanProcesses& all) {
+  Communicator& processes = all.at(e.level);
   return e.reduction ? combine(processes, mine, *e.reduction, e.after)
                      : redistribute(processes, mine, e.whole, e.before, e.after);
 }
 
-std::vector<Tensor> run_in_order(const LocalProgram& program, Communicator& processes, std::vector<Tensor> inputs,
+std::vector<Tensor> run_in_order(const LocalProgram& program, PlanProcesses& processes, std::vector<Tensor> inputs,
                                  const std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)>& compute) {
   std::vector<Tensor> values;
   for (const LocalValue& value : program.values) values.push_back(value.constant);

@@ -16,6 +16,7 @@
 
 #include "distribution/tensor_exchange.h"
 #include "graph/graph.h"
+#include "plans/execution/plan_processes.h"
 #include "plans/plan.h"
 
 namespace rewright::plans {
@@ -35,22 +36,32 @@ struct LocalPiece {
 
 struct LocalExchange {
   Exchange exchange = Exchange::kNone;  // none: each process takes a part of what it has
-  std::size_t from = 0, to = 0;         // numbers of values
+  PlanLevel level = PlanLevel::kWithin;
+  std::size_t from = 0, to = 0;  // numbers of values
   Sizes whole;                          // sizes of the whole tensor
   TensorParts before, after;
   std::optional<Reduction> reduction;  // of partial values
 };
 
-// An input or output of the graph, and the part of it that each process holds.
+// An input or output of the graph, and the part of it that each process holds: of that of its group, if there are groups.
 struct LocalPort {
   std::size_t value = 0;
   std::string name;
   DataType type = DataType::kUndefined;
-  Sizes whole;
-  TensorParts parts;
+  std::optional<Division> between;  // the groups
+  Division within;                  // a group
+  const Sizes& whole() const { return between ? between->whole : within.whole; }
 };
+// This process's part of the whole tensor.
+Tensor own_part(const Tensor& whole, const LocalPort& port, const PlanProcesses& processes);
+// The same of a tensor that the first process has; others may pass an empty one.
+Tensor scatter(const Tensor& whole, const LocalPort& port, PlanProcesses& processes);
+// The whole tensor, from everybody's parts: in all processes, or in the first one and empty in the others.
+Tensor gather(const Tensor& mine, const LocalPort& port, PlanProcesses& processes);
+Tensor gather_in_first(const Tensor& mine, const LocalPort& port, PlanProcesses& processes);
 
 struct LocalProgram {
+  std::size_t groups = 1;
   std::vector<LocalValue> values;
   std::vector<LocalPiece> pieces;        // in order
   std::vector<LocalExchange> exchanges;  // in order, which is the same in all processes
@@ -69,9 +80,9 @@ TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processe
 
 // Runs the program's pieces one after another, with `compute` for each of them: for tests and to see what a plan does. What
 // executes plans is runtime/planned/.
-std::vector<Tensor> run_in_order(const LocalProgram& program, Communicator& processes, std::vector<Tensor> inputs,
+std::vector<Tensor> run_in_order(const LocalProgram& program, PlanProcesses& processes, std::vector<Tensor> inputs,
                                  const std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)>& compute);
 // This process's tensor behind the exchange.
-Tensor exchanged(const LocalExchange& exchange, const Tensor& mine, Communicator& processes);
+Tensor exchanged(const LocalExchange& exchange, const Tensor& mine, PlanProcesses& processes);
 
 }  // namespace rewright::plans

@@ -16,13 +16,21 @@ using testing::node, testing::RandomGraph, testing::run_as_processes;
 // The outputs of the plan, executed by the interpreter in all processes: the first process's.
 std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
-  run_as_processes(static_cast<std::size_t>(plan.processes), [&](Communicator& processes) {
-    const LocalProgram program = local_program(plan, graph, {}, processes.rank());
+  run_as_processes(static_cast<std::size_t>(plan.all_processes()), [&](Communicator& all) {
+    const LocalProgram program = local_program(plan, graph, {}, all.rank());
+    PlanProcesses processes(all, program.groups);
     std::vector<Tensor> mine;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      mine.push_back(part_of(inputs[i], program.inputs[i].parts, processes.rank()));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      mine.push_back(own_part(inputs[i], program.inputs[i], processes));
+      if (!(scatter(all.rank() == 0 ? inputs[i] : Tensor(), program.inputs[i], processes) == mine.back()) ||
+          !(gather(mine.back(), program.inputs[i], processes) == inputs[i]))
+        throw Error(ErrorCode::kBadInput, "an input is not what was scattered");
+      const Tensor whole = gather_in_first(mine.back(), program.inputs[i], processes);
+      if (all.rank() == 0 ? !(whole == inputs[i]) : static_cast<bool>(whole))
+        throw Error(ErrorCode::kBadInput, "an input is not gathered in the first process alone");
+    }
     const std::vector<Tensor> outputs = run_in_order(program, processes, std::move(mine), interpret);
-    if (processes.rank() == 0) result = outputs;
+    if (all.rank() == 0) result = outputs;
   });
   return result;
 }
@@ -94,6 +102,43 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
     }
   }
   CHECK(exchanges > 200);
+}
+
+TEST_CASE("local programs: random plans of two levels compute what one process computes") {
+  std::size_t between = 0, cut_between = 0;
+  const auto cuts = std::make_shared<CutFinder>();
+  for (const auto& [groups, size] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 2}, {2, 3}, {3, 2}}) {
+    ChoiceFinder outer(groups, free_of_cost, cuts);
+    outer.keep_only([groups = groups](const NodeChoice& c) { return why_not_alike(c, groups).empty(); });
+    for (unsigned seed = 0; seed < 8; ++seed) {
+      RandomGraph g(seed);
+      std::vector<ValueId> values{g.input({6, 4, 12, 6})};
+      for (int n = 0; n < 7; ++n) try {
+          grow(g, values);
+        } catch (const Error& e) {
+          if (e.code() != ErrorCode::kBadInput) throw;  // sizes that do not fit
+        }
+      g.graph.add_output("y", values.back());
+      g.graph.add_output("z", values[values.size() / 2]);
+      g.graph.tidy();
+      Plan plan = testing::random_plan(g.random, g.graph, outer, groups, {}, true);
+      const GroupGraph group = group_of(plan, g.graph, {}, 0);
+      ChoiceFinder inner(size, free_of_cost, cuts);
+      for (const auto& [n, exchange] : group.exchanges) {
+        const Node& node = *group.graph.nodes()[n];
+        inner.add_opaque(node.opaque_reason, choices_between(exchange, group.graph.value(node.outputs[0]).type, size, {}));
+      }
+      plan.within = std::make_shared<const Plan>(testing::random_plan(g.random, group.graph, inner, size, group.replaced));
+      between += group.exchanges.size();
+      for (const auto& [n, exchange] : group.exchanges) cut_between += plan.within->cuts[n].has_value();
+      INFO("seed " << seed << ", " << groups << " groups of " << size << "\n" << write_plan(plan, g.graph));
+      const PlanCheck check = check_plan(read_plan(write_plan(plan, g.graph), "test"), g.graph, {});
+      CHECK(check.reason.empty());
+      testing::require_close(g.graph, by_processes(plan, g.graph, g.inputs), interpret(g.graph, g.inputs), {});
+    }
+  }
+  CHECK(between > 30);
+  CHECK(cut_between > 15);
 }
 
 TEST_CASE("local programs: Megatron's feed-forward layer is two pieces and one sum") {

@@ -10,16 +10,16 @@
 namespace rewright::testing {
 
 // A way to hold a value of these sizes.
-inline plans::Holding random_holding(std::mt19937& random, const TensorType& type, std::int64_t processes) {
+inline plans::Holding random_holding(std::mt19937& random, const TensorType& type, std::int64_t processes, bool alike) {
   std::vector<plans::Holding> ways{plans::whole()};
   for (std::size_t axis = 0; axis < type.rank(); ++axis)
-    if (const std::int64_t rows = type.shape[axis].value(); rows >= processes)
+    if (const std::int64_t rows = type.shape[axis].value(); rows >= processes && (!alike || rows % processes == 0))
       ways.push_back(plans::cut_along(axis, 1, rows, processes, rows));
   return ways[random() % ways.size()];
 }
 
 inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::ChoiceFinder& choices, std::int64_t processes,
-                               const std::vector<std::pair<std::size_t, ValueId>>& replaced = {}) {
+                               const std::vector<std::pair<std::size_t, ValueId>>& replaced = {}, bool alike = false) {
   plans::Partition partition;
   for (const auto& node : graph.nodes()) {
     const std::vector<plans::NodeChoice>& ways = choices.of(graph, *node);
@@ -28,7 +28,7 @@ inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::
   }
   const auto producers = graph.producers();
   for (ValueId v = 0; v < graph.value_count(); ++v)
-    partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes) : plans::whole());
+    partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes, alike) : plans::whole());
   plans::PartitionOptions options;
   options.processes = processes;
   options.replaced = replaced;

@@ -60,6 +60,8 @@ std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<Tens
 }
 
 const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node) {
+  if (!node.op)
+    if (const auto known = opaque_.find(node.opaque_reason); known != opaque_.end()) return known->second;
   const std::vector<std::optional<TensorType>> types = graph.operand_types(node);
   const auto [at, is_new] = known_.try_emplace(key_of(node, types));
   if (!is_new) return at->second;
@@ -70,10 +72,10 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   at->second.push_back(std::move(whole_node));
   const bool has_all_outputs = std::find(node.outputs.begin(), node.outputs.end(), kNoValue) == node.outputs.end();
   if (!node.op || !has_all_outputs) return at->second;
-  for (const Cut& cut : cuts_.find(*node.op, node.attributes, types)) {
+  for (const Cut& cut : cuts_->find(*node.op, node.attributes, types)) {
     if (cut.outputs.size() < results.size()) continue;
     auto c = make_choice(types, results, cut, processes_);
-    if (!c) continue;
+    if (!c || (wanted_ && !wanted_(*c))) continue;
     // The longest part: of the most units, between two others.
     const Index most = (cut.units.value() + processes_ - 1) / processes_;
     const auto part = part_types(types, cut, most, false, false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -31,16 +32,23 @@ using OperatorSeconds = std::function<double(const Operator& op, const Attribute
 // Choices of nodes whose sizes are known. Cuts are proved by `cuts`, which keeps proofs of equal nodes.
 class ChoiceFinder {
  public:
-  ChoiceFinder(std::int64_t processes, OperatorSeconds seconds) : processes_(processes), seconds_(std::move(seconds)) {}
+  ChoiceFinder(std::int64_t processes, OperatorSeconds seconds, std::shared_ptr<CutFinder> cuts = std::make_shared<CutFinder>())
+      : processes_(processes), seconds_(std::move(seconds)), cuts_(std::move(cuts)) {}
+
+  // Only choices of which this is true, beside the whole operator.
+  void keep_only(std::function<bool(const NodeChoice&)> wanted) { wanted_ = std::move(wanted); }
+  // Those of opaque nodes, by why they are opaque; others are computed by each process.
+  void add_opaque(const std::string& reason, std::vector<NodeChoice> choices) { opaque_[reason] = std::move(choices); }
 
   // The first one is the whole operator. A cut into fewer units than processes is none.
   const std::vector<NodeChoice>& of(const Graph& graph, const Node& node);
-  std::size_t proofs() const { return cuts_.proofs(); }
 
  private:
   std::int64_t processes_;
   OperatorSeconds seconds_;
-  CutFinder cuts_;
+  std::shared_ptr<CutFinder> cuts_;
+  std::function<bool(const NodeChoice&)> wanted_;
+  std::map<std::string, std::vector<NodeChoice>, std::less<>> opaque_;
   std::map<std::string, std::vector<NodeChoice>, std::less<>> known_;  // by operator, attributes and types
 };
 

@@ -30,7 +30,8 @@ std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const
   add(whole());
   for (std::size_t a = 0; a < type.rank(); ++a) {
     const std::int64_t rows = type.shape[a].value();
-    if (rows >= options.processes) add(cut_along(a, 1, rows, options.processes, rows));
+    if (rows >= options.processes && (!options.alike || rows % options.processes == 0))
+      add(cut_along(a, 1, rows, options.processes, rows));
   }
   return result;
 }

@@ -26,6 +26,7 @@ struct PartitionOptions {
   // An output that takes the place of a given value after the step (a parameter that is updated) is held as that is: pairs of
   // the output's number and the given value. Other outputs are wanted whole.
   std::vector<std::pair<std::size_t, ValueId>> replaced = {};
+  bool alike = false;   // each process's parts have the sizes of all others'; `choices` must have no others either
   double seconds = 60;  // for the search
   int seed = 0;
 };

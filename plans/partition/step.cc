@@ -12,9 +12,21 @@ namespace {
 
 class Step {
  public:
-  Step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options)
-      : simulation_(simulation), graph_(graph), partition_(partition), options_(options), users_(graph.users()) {
-    for (std::int64_t p = 0; p < options.processes; ++p) devices_.push_back(static_cast<std::uint32_t>(p));
+  Step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+       const StepGroups& groups)
+      : simulation_(simulation),
+        graph_(graph),
+        partition_(partition),
+        options_(options),
+        between_(groups.exchanges),
+        users_(graph.users()) {
+    const auto count = static_cast<std::uint32_t>(groups.count), size = static_cast<std::uint32_t>(options.processes);
+    groups_.resize(count), across_.resize(size);
+    for (std::uint32_t g = 0; g < count; ++g)
+      for (std::uint32_t p = 0; p < size; ++p) {
+        devices_.push_back(g * size + p);
+        groups_[g].push_back(devices_.back()), across_[p].push_back(devices_.back());
+      }
     for (const PlannedExchange& e : exchanges_of(graph, partition, options)) exchanges_[e.value].push_back(e);
     made_.resize(graph.value_count());
     held_ = partition.given;
@@ -59,7 +71,9 @@ class Step {
       if (made_[v]) after.push_back(*made_[v]);
     }
     const std::string label = node.op ? node.op->name() : "opaque";
-    const TaskName task = maker.compute_for(label, devices_, choice.seconds, after);
+    const auto between = between_.find(n);
+    const TaskName task = between == between_.end() ? maker.compute_for(label, devices_, choice.seconds, after)
+                                                    : exchanged_between(between->second, choice, maker, after);
     computed_.push_back(task);
     // A reindexing that moves nothing is a view of its operand.
     if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() &&
@@ -132,41 +146,50 @@ class Step {
     const TensorType& type = graph_.value(e.value).type;
     const double bytes = bytes_of(type);
     const std::string label = std::string(name(e.exchange)) + " " + graph_.value(e.value).name;
-    Collective collective{CollectiveKind::kAllReduce, {devices_}, bytes};
-    Waits waits;
-    switch (e.exchange) {
+    Waits waits = e.exchange == Exchange::kHalo ? maker.exchange(label, halo(type, e.to), after)
+                                                : collective(label, e.exchange, groups_, bytes, maker, after);
+    return done_[e.value].emplace_back(e.to, std::move(waits)).second;
+  }
+
+  // Processes of one number in all groups exchange what they hold.
+  TaskName exchanged_between(const BetweenGroups& e, const NodeChoice& choice, BlockMaker& maker, const Waits& after) const {
+    const std::string label = std::string(name(e.exchange)) + " between groups";
+    const Waits waits = collective(label, e.exchange, across_, held_bytes(e.whole, choice.gives[0], options_.processes), maker, after);
+    // Where nothing is sent, a task stands for the exchange all the same.
+    return e.exchange == Exchange::kNone || waits.size() != 1 ? maker.compute_for(label, devices_, 0, waits) : waits[0].task;
+  }
+
+  static Waits collective(const std::string& label, Exchange exchange, const std::vector<Devices>& groups, double bytes,
+                          BlockMaker& maker, const Waits& after) {
+    Collective collective{CollectiveKind::kAllReduce, groups, bytes};
+    switch (exchange) {
       case Exchange::kNone:
-        break;
       case Exchange::kHalo:
-        waits = maker.exchange(label, halo(type, e.to), after);
-        break;
+        return after;
       case Exchange::kAllGather:
         collective.kind = CollectiveKind::kAllGather;
-        waits = maker.collective(label, collective, after);
         break;
       case Exchange::kReduceScatter:
         collective.kind = CollectiveKind::kReduceScatter;
-        waits = maker.collective(label, collective, after);
         break;
       case Exchange::kAllToAll:
-        collective.kind = CollectiveKind::kAllToAll, collective.bytes = bytes / static_cast<double>(options_.processes);
-        waits = maker.collective(label, collective, after);
+        collective.kind = CollectiveKind::kAllToAll, collective.bytes = bytes / static_cast<double>(groups.front().size());
         break;
       case Exchange::kAllReduce:
-        waits = maker.collective(label, collective, after);
         break;
     }
-    return done_[e.value].emplace_back(e.to, std::move(waits)).second;
+    return maker.collective(label, collective, after);
   }
 
   // Rows of the neighbours' parts, in one round.
   Schedule halo(const TensorType& type, const Need& need) const {
     const double row = bytes_of(type) / static_cast<double>(type.shape[need.holding.axis].value());
     Phase phase;
-    for (std::uint32_t p = 0; p + 1 < devices_.size(); ++p) {
-      if (need.before > 0) phase.messages.push_back({p, p + 1, row * static_cast<double>(need.before)});
-      if (need.after > 0) phase.messages.push_back({p + 1, p, row * static_cast<double>(need.after)});
-    }
+    for (const Devices& group : groups_)
+      for (std::size_t p = 0; p + 1 < group.size(); ++p) {
+        if (need.before > 0) phase.messages.push_back({group[p], group[p + 1], row * static_cast<double>(need.before)});
+        if (need.after > 0) phase.messages.push_back({group[p + 1], group[p], row * static_cast<double>(need.after)});
+      }
     return {phase};
   }
 
@@ -174,8 +197,10 @@ class Step {
   const Graph& graph_;
   const Partition& partition_;
   const PartitionOptions& options_;
+  const std::map<std::size_t, BetweenGroups>& between_;
   std::vector<std::vector<std::int32_t>> users_;
   Devices devices_;
+  std::vector<Devices> groups_, across_;  // the processes of each group; those of each number in all groups
   std::vector<ValueId> outputs_;
   std::map<std::uint32_t, BlockMaker> blocks_;
   std::map<ValueId, std::vector<PlannedExchange>> exchanges_;
@@ -188,8 +213,9 @@ class Step {
 
 }  // namespace
 
-void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options) {
-  Step(simulation, graph, partition, options).run();
+void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+                   const StepGroups& groups) {
+  Step(simulation, graph, partition, options, groups).run();
 }
 
 }  // namespace rewright::plans

@@ -1,7 +1,11 @@
 // A partition as the tasks of a simulated step.
 #pragma once
 
+#include <cstddef>
+#include <map>
+
 #include "graph/graph.h"
+#include "plans/groups/group_graph.h"
 #include "plans/partition/partition.h"
 #include "plans/simulation/simulation.h"
 
@@ -12,6 +16,13 @@ namespace rewright::plans {
 // Buffers are what each device holds of each value, from its making to its last reader. Device d is process d; there are as
 // many as the machine has. What executes plans does as this supposes (runtime/planned/planned_run.h): exchanges of all kinds
 // run beside computing, one after another.
-void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options);
+//
+// Of a plan of two levels: the graph of a group and its partition. Process p of group g is device g * P + p.
+struct StepGroups {
+  std::size_t count = 1;
+  std::map<std::size_t, BetweenGroups> exchanges = {};  // GroupGraph
+};
+void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+                   const StepGroups& groups = {});
 
 }  // namespace rewright::plans

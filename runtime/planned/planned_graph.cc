@@ -126,11 +126,11 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
   });
   processes.broadcast(text, 0);
   Plan plan = plans::read_plan(text, file);
-  if (plan.processes != static_cast<std::int64_t>(processes.size()))
+  if (plan.all_processes() != static_cast<std::int64_t>(processes.size()))
     throw Error(ErrorCode::kBadInput,
-                "the plan is for " + std::to_string(plan.processes) + " processes, and " + std::to_string(processes.size()) +
+                "the plan is for " + std::to_string(plan.all_processes()) + " processes, and " + std::to_string(processes.size()) +
                     (processes.size() == 1 ? " was started" : " were started"),
-                file, "mpirun -n " + std::to_string(plan.processes) + " starts as many");
+                file, "mpirun -n " + std::to_string(plan.all_processes()) + " starts as many");
   if (!purpose.empty() && plan.purpose != purpose)
     throw Error(ErrorCode::kBadInput, "the plan is for " + plan.purpose + ", not for " + purpose, file,
                 "plan --for " + purpose + " makes such a plan");

@@ -70,7 +70,8 @@ class RunState {
   bool exchanging_ = true;
 };
 
-void exchange_all(RunState& state, const std::vector<LocalExchange>& exchanges, Communicator& processes) {
+void exchange_all(RunState& state, const std::vector<LocalExchange>& exchanges,
+                  plans::PlanProcesses& processes) {
   try {
     for (const LocalExchange& e : exchanges) {
       Tensor result = plans::exchanged(e, state.get(e.from), processes);
@@ -117,7 +118,7 @@ std::vector<int> count_readers(const LocalProgram& program) {
 
 PlannedRun::PlannedRun(LocalProgram program, Communicator& processes, const Backend& backend, const SessionOptions& options)
     : program_(std::move(program)),
-      processes_(processes),
+      processes_(std::make_shared<plans::PlanProcesses>(processes, program_.groups)),
       readers_(count_readers(program_)),
       exchanges_(std::make_shared<std::vector<LocalExchange>>(program_.exchanges)) {
   for (LocalPiece& piece : program_.pieces) {
@@ -133,7 +134,9 @@ std::vector<Tensor> PlannedRun::run(std::vector<Tensor> inputs) {
     if (program_.values[v].constant) state->put(v, program_.values[v].constant);
   for (std::size_t i = 0; i < inputs.size(); ++i) state->put(program_.inputs[i].value, std::move(inputs[i]));
   inputs.clear();
-  std::thread thread([state, exchanges = exchanges_, &processes = processes_] { exchange_all(*state, *exchanges, processes); });
+  std::thread thread([state, exchanges = exchanges_, processes = processes_] {
+    exchange_all(*state, *exchanges, *processes);
+  });
   try {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const LocalPiece& piece = program_.pieces[p];

@@ -26,12 +26,13 @@ class PlannedRun {
 
   // The ports of the program: how inputs and outputs are held.
   const plans::LocalProgram& program() const { return program_; }
+  plans::PlanProcesses& processes() const { return *processes_; }
   std::size_t peak_bytes() const;            // of intermediate values in the pieces, of the largest one
   std::vector<StepProfile> profile() const;  // of all pieces
 
  private:
   plans::LocalProgram program_;
-  distribution::Communicator& processes_;
+  std::shared_ptr<plans::PlanProcesses> processes_;
   std::vector<std::unique_ptr<Session>> pieces_;
   std::vector<int> readers_;  // of each value: pieces, exchanges and outputs
   // Shared with the thread that exchanges, which may outlive a run that has failed.

@@ -50,12 +50,12 @@ class PlannedStep final : public training::TrainingStep {
 
   TrainedTensors gather() override {
     return gathered(true, [this](const Tensor& mine, const LocalPort& port) {
-      return distribution::redistribute(processes_, mine, port.whole, port.parts, {});
+      return plans::gather(mine, port, run_.processes());
     });
   }
   TrainedTensors gather_in_first(bool with_states) override {
     return gathered(with_states, [this](const Tensor& mine, const LocalPort& port) {
-      return distribution::gather(processes_, mine, port.whole, port.parts, 0);
+      return plans::gather_in_first(mine, port, run_.processes());
     });
   }
   void load(const TrainedTensors& tensors) override {
@@ -72,7 +72,7 @@ class PlannedStep final : public training::TrainingStep {
   std::array<std::vector<Tensor>*, 3> all() { return {&tensors_.parameters, &tensors_.statistics, &tensors_.states}; }
 
   Tensor own_part(const Tensor& whole, std::size_t input) const {
-    return distribution::part_of(whole, run_.program().inputs.at(input).parts, processes_.rank());
+    return plans::own_part(whole, run_.program().inputs.at(input), run_.processes());
   }
 
   TrainedTensors gathered(bool with_states, const std::function<Tensor(const Tensor&, const LocalPort&)>& whole) {

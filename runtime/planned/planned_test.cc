@@ -40,7 +40,7 @@ std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std
     for (int again = 0; again < 2; ++again) {
       std::vector<Tensor> mine;
       for (std::size_t i = 0; i < inputs.size(); ++i)
-        mine.push_back(distribution::part_of(inputs[i], run.program().inputs[i].parts, processes.rank()));
+        mine.push_back(plans::own_part(inputs[i], run.program().inputs[i], run.processes()));
       const std::vector<Tensor> outputs = run.run(std::move(mine));
       if (again == 1 && outputs != result && processes.rank() == 0) throw Error(ErrorCode::kBadInput, "runs differ");
       if (processes.rank() == 0) result = outputs;

@@ -179,11 +179,11 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
   PlannedBench bench = planned_bench(plan, file, options.common.seed);
   require_proved(plan, bench.planned, processes, options.plan);
   plans::LocalProgram program = local_program(plan, bench.planned.graph, bench.planned.replaced, processes.rank());
-  for (std::size_t i = 0; i < bench.inputs.size(); ++i)
-    bench.inputs[i] = distribution::part_of(bench.inputs[i], program.inputs[i].parts, processes.rank());
   bench.planned = {};
   runtime::PlannedRun run(std::move(program), processes, find_backend(options.device, options.math),
                           {.threads = thread_count(options.common), .kernels = options.kernels});
+  for (std::size_t i = 0; i < bench.inputs.size(); ++i)
+    bench.inputs[i] = plans::own_part(bench.inputs[i], run.program().inputs[i], run.processes());
   const std::uint64_t before = processes.bytes_sent();
   const std::vector<double> rounds = time_rounds(run, bench.inputs, parse_seconds(options.seconds), processes);
   double bytes[] = {static_cast<double>(processes.bytes_sent() - before) / static_cast<double>(rounds.size() + 1)};

@@ -258,21 +258,19 @@ void require_executable_with_plan(const RunOptions& options) {
 
 // The inputs that the first process reads, as the plan says that they are held.
 std::vector<Tensor> own_inputs(const RunOptions& options, const Graph& graph, const plans::LocalProgram& program,
-                               Communicator& processes) {
+                               Communicator& all) {
+  plans::PlanProcesses processes(all, program.groups);
   std::vector<Tensor> given(program.inputs.size());
-  if (processes.rank() == 0) {
+  if (all.rank() == 0) {
     ImportOptions import;
     given = tensors_of(in_order_of_inputs(graph, read_inputs(options, import)));
     for (std::size_t i = 0; i < given.size(); ++i)
-      if (given[i].type() != program.inputs[i].type || given[i].sizes() != program.inputs[i].whole)
+      if (given[i].type() != program.inputs[i].type || given[i].sizes() != program.inputs[i].whole())
         throw Error(ErrorCode::kBadInput, "the plan is for " + to_string(graph.value(graph.inputs()[i]).type),
                     "input \"" + program.inputs[i].name + "\"");
   }
   std::vector<Tensor> mine;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const plans::LocalPort& port = program.inputs[i];
-    mine.push_back(distribution::scatter(processes, given[i], port.type, port.whole, port.parts, 0));
-  }
+  for (std::size_t i = 0; i < given.size(); ++i) mine.push_back(plans::scatter(given[i], program.inputs[i], processes));
   return mine;
 }
 
