@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include "base/error.h"
@@ -123,6 +124,11 @@ std::string fault_of(const Plan& plan, const Graph& graph, const std::vector<std
 }
 
 }  // namespace
+
+double PlanPrediction::most_bytes() const {
+  return peak_bytes.empty() ? 0 : *std::max_element(peak_bytes.begin(), peak_bytes.end());
+}
+double PlanPrediction::all_sent() const { return std::accumulate(bytes_sent.begin(), bytes_sent.end(), 0.0); }
 
 Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options) {
   Plan plan;

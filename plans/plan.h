@@ -20,6 +20,16 @@
 
 namespace rewright::plans {
 
+// What a simulation said of the plan; nothing depends on it.
+struct PlanPrediction {
+  double seconds = 0, lower_bound = 0;                                                         // of a step
+  std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
+  std::vector<double> node_seconds;                                                            // of what is cut last
+
+  double most_bytes() const;  // of the fullest process
+  double all_sent() const;
+};
+
 struct Plan {
   std::string purpose = "inference";  // or "training"
   std::string loss, update;           // of training, by name
@@ -32,6 +42,8 @@ struct Plan {
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
   // Of a plan of two levels: `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).
   std::shared_ptr<const Plan> within;
+
+  std::optional<PlanPrediction> predicted;
 
   std::int64_t all_processes() const { return processes * (within ? within->processes : 1); }
 };

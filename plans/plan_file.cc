@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "optimizer/costs/cost_model.h"
 #include "plans/plan.h"
 
 namespace rewright::plans {
@@ -134,6 +135,31 @@ Exchange read_exchange(const std::string& text) {
   refuse("\"" + text + "\" is no exchange");
 }
 
+constexpr std::pair<const char*, std::vector<double> PlanPrediction::*> kListsOfPrediction[] = {
+    {"peak_bytes", &PlanPrediction::peak_bytes},
+    {"bytes_sent", &PlanPrediction::bytes_sent},
+    {"computing_seconds", &PlanPrediction::computing_seconds},
+    {"exchanging_seconds", &PlanPrediction::exchanging_seconds},
+    {"node_seconds", &PlanPrediction::node_seconds}};
+
+json write(const PlanPrediction& p) {
+  json result{{"seconds", p.seconds}, {"lower_bound", p.lower_bound}};
+  for (const auto& [key, list] : kListsOfPrediction) result[key] = p.*list;
+  return result;
+}
+
+PlanPrediction read_prediction(const json& value) {
+  const auto number = [](const json& n) {
+    if (!n.is_number() || !(n.get<double>() >= 0)) refuse("\"predicted\" has " + n.dump() + ", not a number from 0 up");
+    return n.get<double>();
+  };
+  PlanPrediction p;
+  p.seconds = number(at(value, "seconds")), p.lower_bound = number(at(value, "lower_bound"));
+  for (const auto& [key, list] : kListsOfPrediction)
+    for (const json& n : at(value, key)) (p.*list).push_back(number(n));
+  return p;
+}
+
 json write(const Plan& plan, const Graph& graph) {
   json result{{"format", "rewright plan 1"}, {"for", plan.purpose},      {"processes", plan.processes},
               {"strategy", plan.strategy},   {"graph", plan.graph_hash}, {"values", plan.given.size()}};
@@ -157,9 +183,11 @@ json write(const Plan& plan, const Graph& graph) {
     if (e.to.after > 0) entry["after"] = e.to.after;
     if (e.to.once) entry["once"] = true;
     if (e.before >= 0) entry["node"] = e.before;
+    entry["bytes"] = bytes_of(graph.value(e.value).type);
     exchanges.push_back(std::move(entry));
   }
   result["nodes"] = std::move(nodes), result["given"] = std::move(given), result["exchanges"] = std::move(exchanges);
+  if (plan.predicted) result["predicted"] = write(*plan.predicted);
   return result;
 }
 
@@ -193,6 +221,7 @@ Plan read(const json& file, bool is_inner) {
       exchange.before = static_cast<std::int32_t>(whole_number(e, "node", 0, static_cast<std::int64_t>(plan.cuts.size()) - 1));
     plan.exchanges.push_back(std::move(exchange));
   }
+  if (file.contains("predicted")) plan.predicted = read_prediction(file.at("predicted"));
   if (!file.contains("within")) return plan;
   if (is_inner) refuse("it has more than two levels");
   plan.within = std::make_shared<const Plan>(read(file.at("within"), true));

@@ -76,11 +76,12 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
   const HighsInfo& info = highs.getInfo();
   result.nodes = info.mip_node_count;
   result.iterations = info.simplex_iteration_count;
+  if (info.mip_dual_bound > -kInfinite) result.bound = info.mip_dual_bound;
   if (info.primal_solution_status != kSolutionStatusFeasible) return result;
   result.status = highs.getModelStatus() == HighsModelStatus::kOptimal ? Status::kOptimal : Status::kLimit;
   result.values = highs.getSolution().col_value;
   result.cost = info.objective_function_value;
-  result.bound = std::min(result.cost, info.mip_dual_bound);
+  result.bound = std::min(result.cost, result.bound);
   return result;
 }
 

@@ -59,6 +59,15 @@ std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<Tens
   return c;
 }
 
+double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& choice, std::int64_t processes,
+                      const OperatorSeconds& seconds) {
+  if (!choice.cut) return seconds(*node.op, node.attributes, types);
+  // The most units, between two others.
+  const Index most = (choice.cut->units.value() + processes - 1) / processes;
+  const auto part = part_types(types, *choice.cut, most, false, false);
+  return seconds(*node.op, part_attributes(node.attributes, *choice.cut, most, false, false), part);
+}
+
 const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node) {
   if (!node.op)
     if (const auto known = opaque_.find(node.opaque_reason); known != opaque_.end()) return known->second;
@@ -68,7 +77,7 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   std::vector<TensorType> results;
   for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
   NodeChoice whole_node = whole_choice(node);
-  if (node.op) whole_node.seconds = seconds_(*node.op, node.attributes, types);
+  if (node.op) whole_node.seconds = choice_seconds(node, types, whole_node, processes_, seconds_);
   at->second.push_back(std::move(whole_node));
   const bool has_all_outputs = std::find(node.outputs.begin(), node.outputs.end(), kNoValue) == node.outputs.end();
   if (!node.op || !has_all_outputs) return at->second;
@@ -76,10 +85,7 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
     if (cut.outputs.size() < results.size()) continue;
     auto c = make_choice(types, results, cut, processes_);
     if (!c || (wanted_ && !wanted_(*c))) continue;
-    // The longest part: of the most units, between two others.
-    const Index most = (cut.units.value() + processes_ - 1) / processes_;
-    const auto part = part_types(types, cut, most, false, false);
-    c->seconds = seconds_(*node.op, part_attributes(node.attributes, cut, most, false, false), part);
+    c->seconds = choice_seconds(node, types, *c, processes_, seconds_);
     // Cuts that need and give the same differ in the order of work alone.
     const bool is_known = std::any_of(at->second.begin(), at->second.end(), [&](const NodeChoice& other) {
       return other.needs == c->needs && other.gives == c->gives;

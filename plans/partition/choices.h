@@ -29,6 +29,10 @@ NodeChoice whole_choice(const Node& node);
 // The cost of an operator on one device.
 using OperatorSeconds = std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types)>;
 
+// Of the longest part on one device.
+double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& choice, std::int64_t processes,
+                      const OperatorSeconds& seconds);
+
 // Choices of nodes whose sizes are known. Cuts are proved by `cuts`, which keeps proofs of equal nodes.
 class ChoiceFinder {
  public:

@@ -68,7 +68,7 @@ class Program {
     add_given();
     add_edges();
     IntegerProgram::Options limits;
-    limits.seconds = options_.seconds, limits.seed = options_.seed, limits.nodes = 20000;
+    limits.seconds = options_.seconds, limits.seed = options_.seed, limits.nodes = options_.nodes;
     const IntegerProgram::Solution solution = program_.minimize({}, limits);
     Partition result;
     result.classes = classes_.nodes;
@@ -100,7 +100,7 @@ class Program {
       Terms one;
       auto& variables = node_variables_.emplace_back();
       for (const NodeChoice& choice : choices_[c]) {
-        variables.push_back(program_.add_variable(choice.seconds * node_count_[c], 0, 1, true));
+        variables.push_back(program_.add_variable(options_.computing * choice.seconds * node_count_[c], 0, 1, true));
         one.emplace_back(variables.back(), 1.0);
       }
       program_.add_row(1, 1, one);
@@ -195,7 +195,7 @@ class Program {
         });
         int exchange = -1;
         if (at == exchanges_.end()) {
-          exchange = program_.add_variable(*cost * value_count_[value_class], 0, 1, false);
+          exchange = program_.add_variable(options_.exchanging * *cost * value_count_[value_class], 0, 1, false);
           exchanges_.push_back({{from.ways[f], to.ways[t]}, exchange});
         } else {
           exchange = at->second;
@@ -305,6 +305,13 @@ std::vector<PlannedExchange> exchanges_of(const Graph& graph, const Partition& p
     need(graph.outputs()[o].value, to, -1);
   }
   return result;
+}
+
+Partition with_seconds(Partition partition, const Graph& graph, std::int64_t processes, const OperatorSeconds& seconds) {
+  for (std::size_t n = 0; n < partition.nodes.size(); ++n)
+    if (const Node& node = *graph.nodes()[n]; node.op)
+      partition.nodes[n].seconds = choice_seconds(node, graph.operand_types(node), partition.nodes[n], processes, seconds);
+  return partition;
 }
 
 Partition partition(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options) {

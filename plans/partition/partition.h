@@ -27,7 +27,10 @@ struct PartitionOptions {
   // the output's number and the given value. Other outputs are wanted whole.
   std::vector<std::pair<std::size_t, ValueId>> replaced = {};
   bool alike = false;   // each process's parts have the sizes of all others'; `choices` must have no others either
-  double seconds = 60;  // for the search
+  // What a second of computing and of exchanging counts: other numbers than 1 give bounds.
+  double computing = 1, exchanging = 1;
+  double seconds = 60;        // for the search
+  std::int64_t nodes = 20000;  // of branch and bound
   int seed = 0;
 };
 
@@ -46,6 +49,9 @@ struct Partition {
 // Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages
 // of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce.
 double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options);
+
+// Sets the times of nodes that are cut so.
+Partition with_seconds(Partition partition, const Graph& graph, std::int64_t processes, const OperatorSeconds& seconds);
 
 // Sizes are known. Every node's choices come from `choices`.
 Partition partition(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options);

@@ -1,29 +1,23 @@
-#include <algorithm>
-#include <chrono>
 #include <iomanip>
-#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/trace.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "optimizer/costs/cost_model.h"
 #include "plans/machines/machine_file.h"
-#include "plans/partition/step.h"
 #include "plans/plan.h"
 #include "plans/simulation/simulated_trace.h"
-#include "runtime/planned/planned_graph.h"
+#include "runtime/planned/planner.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
 
 namespace {
 
-using plans::ChoiceFinder, plans::Holding, plans::Machine, plans::NodeChoice, plans::OperandTypes, plans::Partition;
-using plans::PartitionOptions, plans::Plan, plans::PlanCheck, plans::PlannedExchange, plans::Simulation;
-
-using runtime::holdings_of, runtime::strategies, runtime::with_batch;
+using plans::Machine, plans::Plan, plans::PlanCheck, plans::PlannedExchange, plans::Simulation;
+using runtime::find_plan, runtime::FoundPlan, runtime::simulate_plan, runtime::with_batch;
 using runtime::planned_for_inference, runtime::planned_for_training, runtime::planned_training, runtime::PlannedGraph;
 
 struct PlanOptions {
@@ -31,6 +25,7 @@ struct PlanOptions {
   std::string model, machine, output, purpose = "training", strategy = "auto", budget = "120s", trace, check;
   std::string loss = "softmax-cross-entropy", update = "adam";
   std::optional<std::int64_t> batch;
+  std::size_t groups = 0;
 };
 
 PlannedGraph planned_graph(const std::string& file, const std::string& purpose, std::optional<std::int64_t> batch,
@@ -42,69 +37,13 @@ PlannedGraph planned_graph(const std::string& file, const std::string& purpose, 
   throw e.where().empty() ? e.within(file) : e;
 }
 
-struct Planned {
-  std::string strategy;
-  Partition partition;
-  PartitionOptions options;
-  double seconds = 0, peak_bytes = 0, bytes_sent = 0;
-};
-
-// A plan is made for one machine and one model; each strategy is simulated.
-class Planner {
- public:
-  Planner(const PlannedGraph& planned, const Machine& machine)
-      : planned_(planned),
-        machine_(machine),
-        choices_(static_cast<std::int64_t>(machine.devices()),
-                 [this](const Operator& op, const Attributes& attributes, OperandTypes types) {
-                   const OperatorTraits traits = operator_traits(op, attributes, types);
-                   return traits.free ? 0.0 : machine_.seconds(traits.operations, traits.bytes);
-                 }) {}
-
-  std::optional<Planned> plan(const std::string& strategy, double seconds) {
-    Planned result;
-    result.strategy = strategy;
-    PartitionOptions& options = result.options;
-    options.processes = static_cast<std::int64_t>(machine_.devices());
-    // A message between neighbours of the whole ring, as the slowest of them.
-    for (std::size_t d = 0; d + 1 < machine_.devices(); ++d) {
-      const double short_one = machine_.message_seconds(d, d + 1, 0), long_one = machine_.message_seconds(d, d + 1, 1e6);
-      options.latency = std::max(options.latency, short_one);
-      options.seconds_per_byte = std::max(options.seconds_per_byte, (long_one - short_one) / 1e6);
-    }
-    options.memory = machine_.memory();
-    options.allowed = holdings_of(strategy, planned_);
-    options.replaced = planned_.replaced;
-    options.seconds = seconds;
-    result.partition = partition(planned_.graph, choices_, options);
-    if (!result.partition.found) return std::nullopt;
-    Simulation simulation(machine_);
-    simulate_step(simulation, planned_.graph, result.partition, options);
-    simulation.run();
-    result.seconds = simulation.seconds();
-    const auto peaks = simulation.peak_bytes();
-    result.peak_bytes = *std::max_element(peaks.begin(), peaks.end());
-    for (const double bytes : totals(simulation).sent_bytes) result.bytes_sent += bytes;
-    return result;
-  }
-
-  // No plan of these choices takes less: each node at its cheapest, nothing exchanged.
-  double lower_bound() {
-    double seconds = 0;
-    for (const auto& node : planned_.graph.nodes()) {
-      double least = std::numeric_limits<double>::infinity();
-      for (const NodeChoice& c : choices_.of(planned_.graph, *node)) least = std::min(least, c.seconds);
-      seconds += least;
-    }
-    return seconds;
-  }
-  std::size_t proofs() const { return choices_.proofs(); }
-
- private:
-  const PlannedGraph& planned_;
-  const Machine& machine_;
-  ChoiceFinder choices_;
-};
+std::map<std::string, int> exchange_counts(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const PlannedExchange& e : plan.exchanges) ++counts[std::string(plans::name(e.exchange)) + (plan.within ? " (groups)" : "")];
+  if (plan.within)
+    for (const PlannedExchange& e : plan.within->exchanges) ++counts[std::string(plans::name(e.exchange))];
+  return counts;
+}
 
 std::string milliseconds(double seconds) {
   std::ostringstream text;
@@ -119,7 +58,7 @@ int check(const PlanOptions& options) {
   std::ostringstream text;
   text << options.check << ": ";
   if (result.proved)
-    text << "proved: " << plan.processes << " processes compute what " << options.model << " computes (" << result.rules
+    text << "proved: " << plan.all_processes() << " processes compute what " << options.model << " computes (" << result.rules
          << " rules)\n";
   else
     text << "not proved: " << result.reason << "\n";
@@ -128,84 +67,55 @@ int check(const PlanOptions& options) {
                               {"proved", result.proved},
                               {"reason", result.reason},
                               {"rules", result.rules},
-                              {"processes", plan.processes}});
+                              {"processes", plan.all_processes()}});
   return result.proved ? kDone : kNo;
 }
 
 int make(const PlanOptions& options) {
   if (options.machine.empty() || options.output.empty())
     throw Error(ErrorCode::kUsage, "a plan needs --machine FILE and -o PLAN, or --check PLAN");
-  if (std::find(strategies().begin(), strategies().end(), options.strategy) == strategies().end())
-    throw Error(ErrorCode::kUsage, "there is no strategy \"" + options.strategy + "\"", "--strategy",
-                "it is one of auto, data, zero, tensor, hybrid, spatial");
   require_writable(options.output);
   const Machine machine = plans::read_machine(options.machine);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  const double budget = parse_seconds(options.budget);
   const PlannedGraph planned = planned_graph(options.model, options.purpose, options.batch, options.loss, options.update);
-  Planner planner(planned, machine);
-  const std::vector<std::string> wanted = options.strategy == "auto" ? strategies() : std::vector{options.strategy};
-  std::optional<Planned> best;
-  nlohmann::json tried = nlohmann::json::object();
-  bool timed_out = false;
-  double least_memory = std::numeric_limits<double>::infinity();
-  for (std::size_t k = 0; k < wanted.size(); ++k) {
-    const double left = budget - elapsed();
-    if (best && left < 0.1 * budget) {
-      timed_out = true;
-      break;
-    }
-    auto candidate = planner.plan(wanted[k], std::max(1.0, left / static_cast<double>(wanted.size() - k)));
-    if (!candidate) continue;
-    least_memory = std::min(least_memory, candidate->peak_bytes);
-    if (candidate->peak_bytes > machine.memory()) continue;
-    if (wanted[k] != "auto") tried[wanted[k]] = candidate->seconds;
-    timed_out |= !candidate->partition.proved_best;
-    if (!best || candidate->seconds < best->seconds) best = std::move(candidate);
+  FoundPlan found;
+  try {
+    found = find_plan(planned, machine, {options.strategy, options.groups, parse_seconds(options.budget)});
+  } catch (const Error& e) {
+    throw e.where().empty() ? e.within(options.model) : e;
   }
-  if (!best) {
-    std::ostringstream what;
-    what << "no plan was found that fits into " << std::setprecision(3) << machine.memory() / 1e9 << " GB a device";
-    if (least_memory < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory / 1e9 << " GB";
-    throw Error(ErrorCode::kMissing, what.str(), options.model);
-  }
-  Plan plan = make_plan(planned.graph, best->partition, best->options);
+  Plan& plan = found.plan;
   plan.purpose = options.purpose, plan.loss = options.loss, plan.update = options.update, plan.batch = options.batch;
-  plan.strategy = best->strategy;
-  const PlanCheck proof = check_plan(plan, planned.graph, planned.replaced);
-  if (!proof.proved)
-    throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason, options.model);
-  write_file(options.output, write_plan(plan, planned.graph));
+  write_file(options.output, write_plan(plan, planned.graph, planned.replaced));
   if (!options.trace.empty()) {
     Simulation simulation(machine);
-    simulate_step(simulation, planned.graph, best->partition, best->options);
-    simulation.run();
+    simulate_plan(simulation, plan, planned);
     write_file(options.trace, simulated_trace(simulation).text());
   }
-  const double bound = planner.lower_bound();
-  std::map<std::string, int> exchanges;
-  for (const PlannedExchange& e : plan.exchanges) ++exchanges[std::string(plans::name(e.exchange))];
+  const plans::PlanPrediction& predicted = *plan.predicted;
   std::ostringstream text;
-  text << options.output << ": " << plan.processes << " processes, strategy " << best->strategy << ", proved (" << proof.rules
+  text << options.output << ": " << plan.all_processes() << " processes, strategy " << plan.strategy << ", proved (" << found.rules
        << " rules)\n"
-       << "  a step         " << milliseconds(best->seconds) << " (lower bound " << milliseconds(bound) << ")\n"
-       << "  memory         " << std::setprecision(4) << best->peak_bytes / 1e6 << " MB in the fullest process\n"
-       << "  sent           " << best->bytes_sent / 1e6 << " MB\n";
-  for (const auto& [exchange, count] : exchanges) text << "  " << std::left << std::setw(15) << exchange << count << "\n";
-  for (const auto& [strategy, seconds] : tried.items())
-    text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds.get<double>()) << "\n";
+       << "  a step         " << milliseconds(predicted.seconds) << " (lower bound " << milliseconds(predicted.lower_bound) << ")\n"
+       << "  memory         " << std::setprecision(4) << predicted.most_bytes() / 1e6 << " MB in the fullest process\n"
+       << "  sent           " << predicted.all_sent() / 1e6 << " MB\n";
+  for (const auto& [exchange, count] : exchange_counts(plan)) text << "  " << std::left << std::setw(15) << exchange << count << "\n";
+  for (const auto& [strategy, seconds] : found.strategies)
+    text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds) << "\n";
   say(options.common, text.str());
   write_json(options.common, {{"output", options.output},
-                              {"seconds", best->seconds},
-                              {"lower_bound", bound},
-                              {"peak_bytes", best->peak_bytes},
-                              {"bytes_sent", best->bytes_sent},
-                              {"processes", plan.processes},
-                              {"strategy", best->strategy},
-                              {"strategies", tried},
-                              {"proved", proof.proved},
-                              {"search", {{"seconds", elapsed()}, {"stop_reason", timed_out ? "budget" : "done"}}}});
+                              {"seconds", predicted.seconds},
+                              {"lower_bound", predicted.lower_bound},
+                              {"peak_bytes", predicted.most_bytes()},
+                              {"bytes_sent", predicted.all_sent()},
+                              {"processes", plan.all_processes()},
+                              {"groups", plan.within ? plan.processes : 1},
+                              {"strategy", plan.strategy},
+                              {"strategies", found.strategies},
+                              {"proved", true},
+                              {"search",
+                               {{"seconds", found.search_seconds},
+                                {"proof_seconds", found.proof_seconds},
+                                {"stop_reason", found.timed_out ? "budget" : "done"}}}});
   return kDone;
 }
 
@@ -225,7 +135,11 @@ CLI::App* add_plan(CLI::App& program, Run& run) {
   command->add_option("--for", o.purpose, "training or inference")
       ->check(CLI::IsMember({"training", "inference"}))
       ->capture_default_str();
-  command->add_option("--strategy", o.strategy, "auto, data, zero, tensor, hybrid or spatial")->capture_default_str();
+  command->add_option("--strategy", o.strategy, "auto, data, zero, tensor, hybrid or spatial; or two of them, between groups and within: data+tensor")
+      ->capture_default_str();
+  command->add_option("--groups", o.groups, "of processes, of a plan of two levels (default: the machine's nodes)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16));
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--loss", o.loss, "what training minimizes")->capture_default_str();
   command->add_option("--optimizer", o.update, "how parameters move: sgd, momentum, adam, ...")->capture_default_str();

@@ -1,0 +1,290 @@
+#include "runtime/planned/planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "optimizer/costs/cost_model.h"
+#include "plans/partition/step.h"
+
+namespace rewright::runtime {
+
+namespace {
+
+using plans::ChoiceFinder, plans::CutFinder, plans::GroupGraph, plans::Machine, plans::NodeChoice, plans::OperandTypes;
+using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::Plan, plans::PlanPrediction, plans::Simulation;
+
+// On one of `parts` devices that share the work evenly.
+OperatorSeconds seconds_on(const Machine& machine, std::size_t parts = 1) {
+  return [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
+    const OperatorTraits traits = operator_traits(op, attributes, types);
+    return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
+  };
+}
+
+// The slowest of the messages between neighbours in a ring of every `stride`-th device; the fastest, for a bound.
+void set_links(const Machine& machine, std::size_t stride, std::size_t count, PartitionOptions& options, bool fastest = false) {
+  for (std::size_t d = 0; d + 1 < count; ++d) {
+    const double short_one = machine.message_seconds(d * stride, (d + 1) * stride, 0);
+    const double long_one = machine.message_seconds(d * stride, (d + 1) * stride, 1e6);
+    const double per_byte = (long_one - short_one) / 1e6;
+    const auto pick = [&](double known, double now) { return d == 0 ? now : fastest ? std::min(known, now) : std::max(known, now); };
+    options.latency = pick(options.latency, short_one);
+    options.seconds_per_byte = pick(options.seconds_per_byte, per_byte);
+  }
+}
+
+// What is data and what are parameters in a group's graph.
+PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group) {
+  PlannedGraph result;
+  result.graph = group.graph, result.replaced = group.replaced;
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  const auto whole = planned.graph.inputs(), mine = result.graph.inputs();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (is_in(planned.data, whole[i])) result.data.push_back(mine[i]);
+    if (is_in(planned.parameters, whole[i])) result.parameters.push_back(mine[i]);
+  }
+  const bool has_constants =
+      std::any_of(planned.parameters.begin(), planned.parameters.end(), [&](ValueId v) { return planned.graph.is_constant(v); });
+  for (ValueId v = 0; has_constants && v < result.graph.value_count(); ++v)
+    if (result.graph.is_constant(v)) result.parameters.push_back(v);
+  return result;
+}
+
+void simulate(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+              const GroupGraph* group, std::size_t groups) {
+  if (group)
+    simulate_step(simulation, graph, partition, options, {groups, group->exchanges});
+  else
+    simulate_step(simulation, graph, partition, options);
+  simulation.run();
+}
+
+PlanPrediction prediction_of(Simulation& simulation) {
+  PlanPrediction result;
+  result.seconds = simulation.seconds();
+  const auto peaks = simulation.peak_bytes();
+  result.peak_bytes.assign(peaks.begin(), peaks.end());
+  const plans::StepTotals totals = plans::totals(simulation);
+  result.bytes_sent = totals.sent_bytes;
+  result.computing_seconds = totals.computing_seconds, result.exchanging_seconds = totals.exchanging_seconds;
+  return result;
+}
+
+std::vector<double> node_seconds(const Partition& partition) {
+  std::vector<double> result;
+  for (const NodeChoice& c : partition.nodes) result.push_back(c.seconds);
+  return result;
+}
+
+struct Candidate {
+  Plan plan;
+  bool proved_best = false;
+};
+
+// Plans for one machine and one model.
+class Planner {
+ public:
+  Planner(const PlannedGraph& planned, const Machine& machine) : planned_(planned), machine_(machine) {}
+
+  std::optional<Candidate> one_level(const std::string& strategy, double seconds) {
+    PartitionOptions options;
+    options.processes = static_cast<std::int64_t>(machine_.devices());
+    set_links(machine_, 1, machine_.devices(), options);
+    options.memory = machine_.memory(), options.seconds = seconds;
+    options.allowed = holdings_of(strategy, planned_);
+    options.replaced = planned_.replaced;
+    auto result = fitting(planned_.graph, finder(machine_.devices(), 1), options, nullptr, 1);
+    if (result) result->plan.strategy = strategy;
+    return result;
+  }
+
+  std::optional<Candidate> two_levels(const std::string& outer, const std::string& inner, std::size_t groups, double seconds) {
+    const std::size_t size = machine_.devices() / groups;
+    PartitionOptions between;
+    between.processes = static_cast<std::int64_t>(groups), between.alike = true;
+    set_links(machine_, size, groups, between);
+    between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds / 2;
+    between.allowed = holdings_of(outer, planned_);
+    between.replaced = planned_.replaced;
+    const Partition of_groups = partition(planned_.graph, finder(groups, size), between);
+    if (!of_groups.found) return std::nullopt;
+    const GroupGraph group = group_graph(planned_.graph, of_groups, between, 0);
+    const PlannedGraph work = planned_group(planned_, group);
+    ChoiceFinder choices(static_cast<std::int64_t>(size), seconds_on(machine_), cuts_);
+    PartitionOptions within;
+    within.processes = static_cast<std::int64_t>(size);
+    set_links(machine_, 1, size, within);
+    for (const auto& [n, exchange] : group.exchanges) {
+      const Node& node = *group.graph.nodes()[n];
+      const TensorType& type = group.graph.value(node.outputs[0]).type;
+      choices.add_opaque(node.opaque_reason, choices_between(exchange, type, within.processes, between));
+    }
+    within.memory = machine_.memory(), within.seconds = seconds / 2;
+    within.allowed = holdings_of(inner, work);
+    within.replaced = work.replaced;
+    auto inside = fitting(group.graph, choices, within, &group, groups);
+    if (!inside) return std::nullopt;
+    Candidate result{make_plan(planned_.graph, of_groups, between), inside->proved_best && of_groups.proved_best};
+    result.plan.strategy = outer + "+" + inner;
+    result.plan.predicted = std::move(inside->plan.predicted), inside->plan.predicted.reset();
+    result.plan.within = std::make_shared<const Plan>(std::move(inside->plan));
+    return result;
+  }
+
+  // No plan takes less. A step takes at least any mean of its computing and of its exchanges, and those at least what the program
+  // says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages between nodes
+  // are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other latencies than those of
+  // one, so that with two levels none counts.
+  double lower_bound(double seconds, bool has_levels) {
+    const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
+    const std::size_t size = machine_.devices() / groups;
+    ChoiceFinder choices(static_cast<std::int64_t>(groups), seconds_on(machine_, size), cuts_);
+    PartitionOptions options;
+    options.processes = static_cast<std::int64_t>(groups);
+    set_links(machine_, size, groups, options, true);
+    if (has_levels) options.latency = 0;
+    options.replaced = planned_.replaced;
+    options.seconds = seconds / 3, options.nodes = 1;
+    double best = 0;
+    for (const double computing : {1.0, 0.75, 0.5}) {
+      options.computing = computing, options.exchanging = 1 - computing;
+      best = std::max(best, partition(planned_.graph, choices, options).bound);
+    }
+    return best;
+  }
+
+ private:
+  // Of graphs that are cut among so many groups of so many processes.
+  ChoiceFinder& finder(std::size_t groups, std::size_t size) {
+    auto& known = finders_[groups];
+    if (!known) {
+      const auto count = static_cast<std::int64_t>(groups);
+      known = std::make_unique<ChoiceFinder>(count, seconds_on(machine_, size), cuts_);
+      if (size > 1) known->keep_only([count](const NodeChoice& c) { return why_not_alike(c, count).empty(); });
+    }
+    return *known;
+  }
+
+  // The program limits what is given. If what is computed does not fit beside it, given values get less.
+  std::optional<Candidate> fitting(const Graph& graph, ChoiceFinder& choices, PartitionOptions options, const GroupGraph* group,
+                                   std::size_t groups) {
+    std::optional<Candidate> result;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const Partition found = partition(graph, choices, options);
+      if (!found.found) break;
+      Simulation simulation(machine_);
+      simulate(simulation, graph, found, options, group, groups);
+      PlanPrediction predicted = prediction_of(simulation);
+      const double peak = predicted.most_bytes();
+      if (!result || peak < result->plan.predicted->most_bytes()) {
+        predicted.node_seconds = node_seconds(found);
+        result = Candidate{make_plan(graph, found, options), found.proved_best};
+        result->plan.predicted = std::move(predicted);
+      }
+      if (peak <= machine_.memory()) break;
+      options.memory = std::min(options.memory, found.given_bytes) - (peak - machine_.memory());
+      if (options.memory <= 0) break;
+    }
+    return result;
+  }
+
+  const PlannedGraph& planned_;
+  const Machine& machine_;
+  std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
+  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;
+};
+
+// What is tried: a strategy of one level, or two.
+std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups) {
+  const auto known = [](const std::string& name) {
+    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return name;
+    std::string all;
+    for (const std::string& one : strategies()) all += (all.empty() ? "" : ", ") + one;
+    throw Error(ErrorCode::kUsage, "there is no strategy \"" + name + "\"", "--strategy",
+                "it is one of " + all + ", or two of them as in data+tensor");
+  };
+  if (const std::size_t plus = strategy.find('+'); plus != std::string::npos) {
+    if (!has_groups)
+      throw Error(ErrorCode::kUsage, "there are no groups to divide between", "--strategy", "--groups says how many there are");
+    return {{known(strategy.substr(0, plus)), known(strategy.substr(plus + 1))}};
+  }
+  if (known(strategy) != "auto") return {{strategy, ""}};
+  std::vector<std::pair<std::string, std::string>> result;
+  if (has_groups) result = {{"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
+  for (const std::string& one : strategies()) result.emplace_back(one, "");
+  return result;
+}
+
+}  // namespace
+
+FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const std::size_t groups = search.groups > 0 ? search.groups : machine.nodes();
+  if (machine.devices() % groups != 0)
+    throw Error(ErrorCode::kUsage, std::to_string(machine.devices()) + " devices are no " + std::to_string(groups) + " groups",
+                "--groups");
+  const bool has_groups = groups > 1 && groups < machine.devices();
+  const auto all = wanted(search.strategy, has_groups);
+  Planner planner(planned, machine);
+  FoundPlan result;
+  std::optional<Candidate> best;
+  double least_memory = std::numeric_limits<double>::infinity();
+  const double bound = planner.lower_bound(search.seconds / 4, has_groups);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const double left = 0.9 * search.seconds - elapsed();
+    if (best && left <= 0) {
+      result.timed_out = true;
+      break;
+    }
+    const auto& [outer, inner] = all[k];
+    const double share = std::max(1.0, left / static_cast<double>(all.size() - k));
+    auto candidate = inner.empty() ? planner.one_level(outer, share) : planner.two_levels(outer, inner, groups, share);
+    if (!candidate) continue;
+    const double peak = candidate->plan.predicted->most_bytes(), seconds = candidate->plan.predicted->seconds;
+    least_memory = std::min(least_memory, peak);
+    if (peak > machine.memory()) continue;
+    result.strategies[candidate->plan.strategy] = seconds;
+    result.timed_out |= !candidate->proved_best;
+    if (!best || seconds < best->plan.predicted->seconds) best = std::move(candidate);
+  }
+  if (!best) {
+    std::ostringstream what;
+    what.precision(3);
+    what << "no plan was found that fits into " << machine.memory() / 1e9 << " GB a device";
+    if (least_memory < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory / 1e9 << " GB";
+    throw Error(ErrorCode::kMissing, what.str());
+  }
+  result.plan = std::move(best->plan);
+  result.plan.predicted->lower_bound = bound;
+  result.search_seconds = elapsed();
+  const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
+  if (!proof.proved)
+    throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
+  result.rules = proof.rules;
+  result.proof_seconds = elapsed() - result.search_seconds;
+  return result;
+}
+
+void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {
+  PartitionOptions options;
+  if (!plan.within) {
+    options.processes = plan.processes, options.replaced = planned.replaced;
+    const Partition whole = with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, seconds_on(simulation.machine()));
+    return simulate(simulation, planned.graph, whole, options, nullptr, 1);
+  }
+  const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
+  options.processes = plan.within->processes, options.replaced = group.replaced;
+  const Partition inner = with_seconds(partition_within(*plan.within, group), group.graph, options.processes, seconds_on(simulation.machine()));
+  simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes));
+}
+
+}  // namespace rewright::runtime

@@ -1,0 +1,39 @@
+// The search for a plan: strategies by name, each an integer program whose best plan is simulated.
+//
+//   const FoundPlan found = find_plan(planned_graph, machine, {.strategy = "auto"});
+//   write_file("model.plan", write_plan(found.plan, planned_graph.graph, planned_graph.replaced));
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plans/machines/machine.h"
+#include "plans/simulation/simulation.h"
+#include "runtime/planned/planned_graph.h"
+
+namespace rewright::runtime {
+
+struct PlanSearch {
+  // One of strategies(), or two of them for two levels: "data+tensor" cuts samples between groups, and layers within.
+  std::string strategy = "auto";
+  std::size_t groups = 0;  // of two levels; 0: the machine's nodes
+  double seconds = 120;    // for the search
+};
+
+struct FoundPlan {
+  plans::Plan plan;                          // proved
+  std::map<std::string, double> strategies;  // seconds of a step by each that was tried and fits
+  std::size_t rules = 0;                     // that the proof needs
+  double search_seconds = 0, proof_seconds = 0;
+  bool timed_out = false;
+};
+
+// Throws Error(kUsage) for a strategy that there is not, Error(kMissing) if nothing fits into the machine's memory.
+FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search);
+
+// A step as the plan says on a machine of as many devices.
+void simulate_plan(plans::Simulation& simulation, const plans::Plan& plan, const PlannedGraph& planned);
+
+}  // namespace rewright::runtime
