@@ -154,6 +154,9 @@ std::optional<std::vector<Share>> shares_of(const Output& output, const std::vec
         for (const proof::Guard& g : proof::within(v.name, replaced(v.size, divided))) known.push_back(g);
         inner.push_back(v);
       }
+      // A unit of the work has all of the other axes of the result.
+      for (std::size_t a = 0; a < output.position.size(); ++a)
+        if (!(output.position[a] == variable.name)) inner.push_back({output.position[a], output.type.shape[a], nullptr});
       for (std::size_t a = 0; a < read.position.size(); ++a) {
         if (is_read_at_contents(read.position[a])) continue;  // wherever the contents say: the axis is whole
         const Index p = proof::without_divisions(replaced(read.position[a], divided), known, solver);

@@ -48,6 +48,10 @@ std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<Tens
   }
   for (std::size_t o = 0; o < results.size(); ++o) {
     const Share& s = cut.outputs.at(o);
+    if (results[o].type == DataType::kUndefined) {  // absent
+      c.gives.push_back(whole());
+      continue;
+    }
     if (s.kind == Share::Kind::kPartial) {
       c.gives.push_back(partial(s.reduction));
       continue;
@@ -79,8 +83,7 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   NodeChoice whole_node = whole_choice(node);
   if (node.op) whole_node.seconds = choice_seconds(node, types, whole_node, processes_, seconds_);
   at->second.push_back(std::move(whole_node));
-  const bool has_all_outputs = std::find(node.outputs.begin(), node.outputs.end(), kNoValue) == node.outputs.end();
-  if (!node.op || !has_all_outputs) return at->second;
+  if (!node.op) return at->second;
   for (const Cut& cut : cuts_->find(*node.op, node.attributes, types)) {
     if (cut.outputs.size() < results.size()) continue;
     auto c = make_choice(types, results, cut, processes_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -28,30 +29,79 @@ void in_first_process(Communicator& processes, const std::string& file, const st
   if (!problem.empty()) throw Error(code, problem, file);
 }
 
-// Means over examples become sums, divided by the number of addends: sums over parts of a batch add up, means do not.
-Graph with_sums_over_examples(Graph graph) {
-  std::vector<std::pair<ValueId, ValueId>> replacements;
-  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
-  const Operator& sum = registry().get("ReduceSum");
-  for (const auto& node : nodes) {
-    if (!node->op || node->op->name() != "ReduceMean") continue;
-    const TensorType type = graph.value(node->inputs[0]).type;
-    const auto& axes = std::get<Indices>(node->attributes.at(node->op->field("axes").value()));
-    if (!is_real(type.type) || std::find(axes.begin(), axes.end(), Index(0)) == axes.end()) continue;
-    Attributes attributes = sum.defaults();
-    for (const char* field : {"axes", "keepdims"})
-      attributes.at(sum.field(field).value()) = node->attributes.at(node->op->field(field).value());
-    Index count = 1;
-    for (const Index& axis : axes) count = count * type.shape.at(static_cast<std::size_t>(axis.value()));
-    const ValueId addends = graph.add_constant(Tensor::scalar(type.type, static_cast<double>(count.value())));
-    const ValueId total = graph.add_node(sum, std::move(attributes), {node->inputs[0]}).at(0);
-    const Operator& divide = registry().get("Div");
-    replacements.emplace_back(node->outputs[0], graph.add_node(divide, divide.defaults(), {total, addends}).at(0));
+// Steps of training in operators that can be cut, where others compute the same.
+class CuttableForms {
+ public:
+  explicit CuttableForms(Graph graph) : graph_(std::move(graph)) {}
+
+  Graph run() {
+    const std::vector<std::shared_ptr<const Node>> nodes(graph_.nodes().begin(), graph_.nodes().end());
+    for (const auto& node : nodes) {
+      if (!node->op) continue;
+      std::optional<ValueId> other;
+      if (node->op->name() == "ReduceMean") other = sum_over_examples(*node);
+      if (node->op->name() == "ScatterElements") other = one_of_a_row(*node);
+      if (other) replacements_.emplace_back(node->outputs[0], *other);
+    }
+    graph_.replace_uses(replacements_);
+    graph_.tidy();
+    return std::move(graph_);
   }
-  graph.replace_uses(replacements);
-  graph.tidy();
-  return graph;
-}
+
+ private:
+  template <class T>
+  static const T& field(const Node& node, const char* name) {
+    return std::get<T>(node.attributes.at(node.op->field(name).value()));
+  }
+  ValueId add(const char* name, std::vector<ValueId> inputs) {
+    const Operator& op = registry().get(name);
+    return graph_.add_node(op, op.defaults(), std::move(inputs)).at(0);
+  }
+  ValueId scalar(DataType type, double value) { return graph_.add_constant(Tensor::scalar(type, value)); }
+
+  // A mean as a sum, divided by the number of addends: sums over parts of a batch add up, means do not.
+  std::optional<ValueId> sum_over_examples(const Node& node) {
+    const TensorType type = graph_.value(node.inputs[0]).type;
+    const auto& axes = field<Indices>(node, "axes");
+    if (!is_real(type.type) || std::find(axes.begin(), axes.end(), Index(0)) == axes.end()) return std::nullopt;
+    const Operator& sum = registry().get("ReduceSum");
+    Attributes attributes = sum.defaults();
+    for (const char* name : {"axes", "keepdims"})
+      attributes.at(sum.field(name).value()) = node.attributes.at(node.op->field(name).value());
+    std::int64_t count = 1;
+    for (const Index& axis : axes) count *= type.shape.at(static_cast<std::size_t>(axis.value())).value();
+    const ValueId total = graph_.add_node(sum, std::move(attributes), {node.inputs[0]}).at(0);
+    return add("Div", {total, scalar(type.type, static_cast<double>(count))});
+  }
+
+  // One update for each row of zeros (the gradient of what a target selects): each element compares its position with the index.
+  std::optional<ValueId> one_of_a_row(const Node& node) {
+    const TensorType type = graph_.value(node.outputs[0]).type;
+    const auto axis = static_cast<std::size_t>(field<Index>(node, "axis").value());
+    Indices rows = type.shape;
+    rows.at(axis) = 1;
+    const auto producer = std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const auto& other) {
+      return std::find(other->outputs.begin(), other->outputs.end(), node.inputs[0]) != other->outputs.end();
+    });
+    const bool is_zero = producer != graph_.nodes().end() && (*producer)->op && (*producer)->op->is_fill() &&
+                         field<Real>(**producer, "value") == Real(0);
+    const TensorType indices = graph_.value(node.inputs[1]).type;
+    if (!is_zero || !is_real(type.type) || indices.shape != rows || graph_.value(node.inputs[2]).type.shape != rows) return std::nullopt;
+    if (const auto& by = field<std::string>(node, "reduction"); by != "add" && by != "none") return std::nullopt;
+    const std::int64_t count = type.shape[axis].value();
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+    Sizes sizes(type.rank(), 1);
+    sizes[axis] = count;
+    const ValueId places = graph_.add_constant(Tensor::from_integers(indices.type, sizes, numbers));
+    const ValueId from_front = add("Where", {add("Less", {node.inputs[1], scalar(indices.type, 0)}),
+                                             add("Add", {node.inputs[1], scalar(indices.type, static_cast<double>(count))}), node.inputs[1]});
+    return add("Where", {add("Equal", {from_front, places}), node.inputs[2], scalar(type.type, 0)});
+  }
+
+  Graph graph_;
+  std::vector<std::pair<ValueId, ValueId>> replacements_;
+};
 
 }  // namespace
 
@@ -75,7 +125,7 @@ PlannedGraph planned_for_inference(Graph sized) {
 
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
   PlannedGraph result;
-  result.graph = with_sums_over_examples(graphs.step);
+  result.graph = CuttableForms(graphs.step).run();
   const auto inputs = result.graph.inputs();
   const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
   const std::size_t first = inputs.size() - kept;
