@@ -107,32 +107,18 @@ class Planner {
   }
 
   std::optional<Candidate> two_levels(const std::string& outer, const std::string& inner, std::size_t groups, double seconds) {
-    const std::size_t size = machine_.devices() / groups;
-    PartitionOptions between;
-    between.processes = static_cast<std::int64_t>(groups), between.alike = true;
-    set_links(machine_, size, groups, between);
-    between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds / 2;
-    between.allowed = holdings_of(outer, planned_);
-    between.replaced = planned_.replaced;
-    const Partition of_groups = partition(planned_.graph, finder(groups, size), between);
-    if (!of_groups.found) return std::nullopt;
-    const GroupGraph group = group_graph(planned_.graph, of_groups, between, 0);
-    const PlannedGraph work = planned_group(planned_, group);
-    ChoiceFinder choices(static_cast<std::int64_t>(size), seconds_on(machine_), cuts_);
+    const Outer& level = outer_level(outer, groups, seconds / 2);
+    if (!level.partition.found) return std::nullopt;
     PartitionOptions within;
-    within.processes = static_cast<std::int64_t>(size);
-    set_links(machine_, 1, size, within);
-    for (const auto& [n, exchange] : group.exchanges) {
-      const Node& node = *group.graph.nodes()[n];
-      const TensorType& type = group.graph.value(node.outputs[0]).type;
-      choices.add_opaque(node.opaque_reason, choices_between(exchange, type, within.processes, between));
-    }
+    within.processes = static_cast<std::int64_t>(machine_.devices() / groups);
+    set_links(machine_, 1, machine_.devices() / groups, within);
     within.memory = machine_.memory(), within.seconds = seconds / 2;
-    within.allowed = holdings_of(inner, work);
-    within.replaced = work.replaced;
-    auto inside = fitting(group.graph, choices, within, &group, groups);
+    within.allowed = holdings_of(inner, level.work);
+    within.replaced = level.work.replaced;
+    auto inside = fitting(level.group.graph, *level.choices, within, &level.group, groups);
     if (!inside) return std::nullopt;
-    Candidate result{make_plan(planned_.graph, of_groups, between), inside->proved_best && of_groups.proved_best};
+    Candidate result{make_plan(planned_.graph, level.partition, level.options),
+                     inside->proved_best && level.partition.proved_best};
     result.plan.strategy = outer + "+" + inner;
     result.plan.predicted = std::move(inside->plan.predicted), inside->plan.predicted.reset();
     result.plan.within = std::make_shared<const Plan>(std::move(inside->plan));
@@ -152,16 +138,51 @@ class Planner {
     set_links(machine_, size, groups, options, true);
     if (has_levels) options.latency = 0;
     options.replaced = planned_.replaced;
-    options.seconds = seconds / 3, options.nodes = 1;
-    double best = 0;
-    for (const double computing : {1.0, 0.75, 0.5}) {
-      options.computing = computing, options.exchanging = 1 - computing;
-      best = std::max(best, partition(planned_.graph, choices, options).bound);
+    options.seconds = seconds, options.nodes = 1;
+    options.computing = options.exchanging = 0.5;
+    double computing = 0;  // alone
+    for (const auto& node : planned_.graph.nodes()) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const NodeChoice& c : choices.of(planned_.graph, *node)) least = std::min(least, c.seconds);
+      computing += least;
     }
-    return best;
+    return std::max(computing, partition(planned_.graph, choices, options).bound);
   }
 
  private:
+  // A partition among groups, and what a group computes.
+  struct Outer {
+    PartitionOptions options;
+    Partition partition;
+    GroupGraph group;
+    PlannedGraph work;
+    std::unique_ptr<ChoiceFinder> choices;  // of `work`
+  };
+
+  const Outer& outer_level(const std::string& strategy, std::size_t groups, double seconds) {
+    const auto [at, is_new] = outer_.try_emplace({strategy, groups});
+    Outer& level = at->second;
+    if (!is_new) return level;
+    const std::size_t size = machine_.devices() / groups;
+    PartitionOptions& between = level.options;
+    between.processes = static_cast<std::int64_t>(groups), between.alike = true;
+    set_links(machine_, size, groups, between);
+    between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds;
+    between.allowed = holdings_of(strategy, planned_);
+    between.replaced = planned_.replaced;
+    level.partition = partition(planned_.graph, finder(groups, size), between);
+    if (!level.partition.found) return level;
+    level.group = group_graph(planned_.graph, level.partition, between, 0);
+    level.work = planned_group(planned_, level.group);
+    level.choices = std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), seconds_on(machine_), cuts_);
+    for (const auto& [n, exchange] : level.group.exchanges) {
+      const Node& node = *level.group.graph.nodes()[n];
+      const TensorType& type = level.group.graph.value(node.outputs[0]).type;
+      level.choices->add_opaque(node.opaque_reason, choices_between(exchange, type, static_cast<std::int64_t>(size), between));
+    }
+    return level;
+  }
+
   // Of graphs that are cut among so many groups of so many processes.
   ChoiceFinder& finder(std::size_t groups, std::size_t size) {
     auto& known = finders_[groups];
@@ -199,11 +220,13 @@ class Planner {
   const PlannedGraph& planned_;
   const Machine& machine_;
   std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
-  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;
+  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;         // by number of groups
+  std::map<std::pair<std::string, std::size_t>, Outer> outer_;  // by strategy and number of groups
 };
 
 // What is tried: a strategy of one level, or two.
-std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups) {
+std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups,
+                                                         bool has_images) {
   const auto known = [](const std::string& name) {
     if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return name;
     std::string all;
@@ -219,7 +242,8 @@ std::vector<std::pair<std::string, std::string>> wanted(const std::string& strat
   if (known(strategy) != "auto") return {{strategy, ""}};
   std::vector<std::pair<std::string, std::string>> result;
   if (has_groups) result = {{"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
-  for (const std::string& one : strategies()) result.emplace_back(one, "");
+  for (const std::string& one : strategies())
+    if (one != "hybrid" && (one != "spatial" || has_images)) result.emplace_back(one, "");  // hybrid is zero by another name
   return result;
 }
 
@@ -233,7 +257,9 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
     throw Error(ErrorCode::kUsage, std::to_string(machine.devices()) + " devices are no " + std::to_string(groups) + " groups",
                 "--groups");
   const bool has_groups = groups > 1 && groups < machine.devices();
-  const auto all = wanted(search.strategy, has_groups);
+  const bool has_images = std::any_of(planned.data.begin(), planned.data.end(),
+                                      [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
+  const auto all = wanted(search.strategy, has_groups, has_images);
   Planner planner(planned, machine);
   FoundPlan result;
   std::optional<Candidate> best;
