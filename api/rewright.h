@@ -223,6 +223,7 @@ class Model {
   friend Result optimize(const Model& model, const Options& options);
   friend class Trained;
   friend Trained train(const Model& model, const Training& training);
+  friend Plan plan(const Model& model, std::initializer_list<std::pair<std::string, std::string>> options);
   friend class Runner;
   Model(rewright_model* model, Operators operators) : model_(model, rewright_model_free), operators_(std::move(operators)) {}
   Model(std::shared_ptr<const rewright_model> model, Operators operators)
@@ -353,6 +354,29 @@ inline Result optimize(const Model& model, const Options& options = {}) {
   }
   if (failure) std::rethrow_exception(failure);
   throw Failure(status);
+}
+
+// A plan for many processes, which is proved: the content of a file for `--plan`, and a report as `rewright plan --json` has it.
+class Plan {
+ public:
+  std::string text() const { return rewright_plan_text(plan_.get()); }
+  std::string report() const { return rewright_plan_report(plan_.get()); }
+
+ private:
+  friend Plan plan(const Model& model, std::initializer_list<std::pair<std::string, std::string>> options);
+  explicit Plan(rewright_plan* plan) : plan_(plan, rewright_plan_free) {}
+  std::shared_ptr<rewright_plan> plan_;
+};
+
+// Options as `rewright plan --help` lists them: plan(model, {{"machine", "cluster.json"}, {"batch", "256"}}).
+inline Plan plan(const Model& model, std::initializer_list<std::pair<std::string, std::string>> options) {
+  rewright_planning* made = nullptr;
+  check(rewright_planning_create(&made));
+  const std::unique_ptr<rewright_planning, void (*)(rewright_planning*)> planning(made, rewright_planning_free);
+  for (const auto& [name, value] : options) check(rewright_planning_set(planning.get(), name.c_str(), value.c_str()));
+  rewright_plan* found = nullptr;
+  check(rewright_make_plan(model.model_.get(), planning.get(), &found));
+  return Plan(found);
 }
 
 // A step of training that has been made; skipped: loss or gradients were not finite, and nothing has changed.

@@ -202,6 +202,24 @@ double rewright_trained_loss(const rewright_trained* trained);        /* of the 
 const char* rewright_trained_report(const rewright_trained* trained); /* JSON, as `rewright train --json` */
 void rewright_trained_free(rewright_trained* trained);
 
+/* ---- Plans */
+
+/* What is asked of a plan for many processes. */
+typedef struct rewright_planning rewright_planning;
+
+rewright_status rewright_planning_create(rewright_planning** planning);
+/* As `rewright plan --NAME VALUE`: "machine", "batch", "for", "strategy", "budget", ... */
+rewright_status rewright_planning_set(rewright_planning* planning, const char* name, const char* value);
+void rewright_planning_free(rewright_planning* planning);
+
+typedef struct rewright_plan rewright_plan;
+
+/* Divides the model's work among the processes of a machine, which need not be here. The plan is proved, or none is made. */
+rewright_status rewright_make_plan(const rewright_model* model, const rewright_planning* planning, rewright_plan** plan);
+const char* rewright_plan_text(const rewright_plan* plan);   /* the content of a file for `--plan` */
+const char* rewright_plan_report(const rewright_plan* plan); /* JSON, as `rewright plan --json` */
+void rewright_plan_free(rewright_plan* plan);
+
 /* ---- Execution */
 
 typedef struct rewright_session rewright_session;

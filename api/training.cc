@@ -266,13 +266,6 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   return result;
 }
 
-// The model with procedures as graphs of operators, as far as possible: only operators have gradients.
-Graph with_procedures_as_graphs(const Graph& model, const std::string& name) {
-  const auto is_opaque = [](const std::shared_ptr<const Node>& node) { return node->op == nullptr; };
-  if (std::none_of(model.nodes().begin(), model.nodes().end(), is_opaque)) return model;
-  return import_onnx_bytes(export_onnx_bytes(model), name, {.procedures_as_graphs = true});
-}
-
 // Reports a failure as the program does.
 int report_failure() {
   try {
@@ -284,6 +277,12 @@ int report_failure() {
 }
 
 }  // namespace
+
+Graph with_procedures_as_graphs(const Graph& model, const std::string& name) {
+  const auto is_opaque = [](const std::shared_ptr<const Node>& node) { return node->op == nullptr; };
+  if (std::none_of(model.nodes().begin(), model.nodes().end(), is_opaque)) return model;
+  return import_onnx_bytes(export_onnx_bytes(model), name, {.procedures_as_graphs = true});
+}
 
 FinishedTraining run_training(Graph model, const TrainingRequest& request, Communicator& processes, bool everywhere,
                               const std::string& output, const std::stop_token& cancel, const TrainingListener& listener) {

@@ -63,6 +63,9 @@ struct TrainingListener {
   std::function<void(const std::string&)> note = {};  // a line for people
 };
 
+// The model with procedures as graphs of operators, as far as possible: only operators have gradients.
+Graph with_procedures_as_graphs(const Graph& model, const std::string& name);
+
 // `rewright train` without reading and writing the model. Every process calls it; the first one alone gets the results, or with
 // `everywhere` all do. `output` is the model's name in the facts. When `cancel` is requested, it ends after a step, with a
 // checkpoint if the request has one. Throws Error as Trainer does, and for devices and files that are missing.

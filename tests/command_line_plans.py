@@ -66,6 +66,37 @@ class Plans(ProgramTest):
         self.assertFalse(checked["proved"])
         self.assertRegex(checked["reason"], "the plan has no (all-reduce|reduce-scatter) for it")
 
+    def test_two_levels(self):
+        facts = self.plan("--batch", "64", "--for", "inference", "--strategy", "data+tensor", "--groups", "2")
+        self.assertEqual((facts["strategy"], facts["processes"], facts["groups"]), ("data+tensor", 4, 2))
+        plan = json.loads((self.folder / "out.plan").read_text())
+        self.assertEqual((plan["processes"], plan["within"]["processes"]), (2, 2))
+        self.assertTrue(self.report("plan", "--check", self.path("out.plan"), self.path("model.onnx"))["proved"])
+        for level in (plan, plan["within"]):
+            if level["exchanges"]:
+                lost = level["exchanges"].pop()
+                self.write("wrong.plan", plan)
+                self.assertFalse(self.report("plan", "--check", self.path("wrong.plan"), self.path("model.onnx"), status=1)["proved"])
+                level["exchanges"].append(lost)
+        self.write("deep.plan", {**plan, "within": {**plan["within"], "within": plan["within"]}})
+        self.fails(3, "more than two levels", "plan", "--check", self.path("deep.plan"), self.path("model.onnx"))
+        options = ["--machine", self.path("machine.json"), "-o", self.path("out.plan"), "--batch", "64", "--strategy", "data+tensor"]
+        self.fails(2, "groups", "plan", self.path("model.onnx"), *options)
+        self.fails(2, "groups", "plan", self.path("model.onnx"), *options, "--groups", "3")
+
+    def test_a_plan_is_shown(self):
+        for options in (["--strategy", "tensor"], ["--strategy", "data+data", "--groups", "2"]):
+            made = self.plan("--batch", "64", "--for", "inference", *options)
+            facts = self.report("show", self.path("out.plan"))
+            self.assertEqual((facts["processes"], facts["seconds"]), (4, made["seconds"]))
+            products = sum(o["nodes"] for o in facts["operators"] if o["operator"] == "MatMul")
+            self.assertEqual(products, 2 * (1 + (facts["groups"] > 1)))
+            self.assertEqual(sum(p["last"] - p["first"] + 1 for p in facts["by_process"]), 4)
+        plan = json.loads((self.folder / "out.plan").read_text())
+        plan["nodes"][0]["operator"] = 7
+        self.write("wrong.plan", plan)
+        self.fails(3, "no plan", "show", self.path("wrong.plan"))
+
     def test_bad_input(self):
         model, machine, out = self.path("model.onnx"), self.path("machine.json"), self.path("out.plan")
         self.plan("--batch", "64")

@@ -93,6 +93,19 @@ class Planned(training.Fixture):
             self.assertLess(abs(y - expected).max(), 1e-5 * abs(expected).max(), (processes, strategy))
             self.assertEqual(json.loads((self.folder / "facts").read_text())["processes"], processes)
 
+    def test_two_levels_give_what_one_process_gives(self):
+        expected = self.branches(4)
+        plan = self.plan(4, "--for", "inference", "--strategy", "data+spatial", "--groups", "2", model="branches.onnx")
+        run = ["run", self.path("branches.onnx"), "--plan", plan, "--input", f"x={self.path('x.npy')}", "--threads", "1"]
+        result = self.start(4, *run, "--output-dir", self.path("out"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(abs(numpy.load(self.path("out/y.npy")) - expected).max(), 1e-5 * abs(expected).max())
+        options = ["--epochs", "2"]
+        one = self.losses("one.onnx", *options)
+        for strategy in ("data+tensor", "data+data", "zero+zero"):
+            plan = self.plan(4, "--batch", "12", "--strategy", strategy, "--groups", "2")
+            self.require_close(self.losses("many.onnx", *options, "--plan", plan, processes=4), one, strategy)
+
     def test_runs_and_steps_are_timed(self):
         self.branches(4)
         plans = [self.plan(2, "--for", "inference", "--strategy", "data", model="branches.onnx", name="run.plan")]

@@ -16,6 +16,7 @@
 
 #include "api/language/language_model.h"
 #include "api/optimization.h"
+#include "api/planning.h"
 #include "api/rewright_c.h"
 #include "api/training.h"
 #include "graph/graph.h"
@@ -92,6 +93,14 @@ struct rewright_training {
   rewright::api::TrainingRequest request;
   rewright_step_told told = nullptr;
   void* user = nullptr;
+};
+
+struct rewright_planning {
+  rewright::api::PlanRequest request;
+};
+
+struct rewright_plan {
+  std::string text, report;
 };
 
 struct rewright_trained {

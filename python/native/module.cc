@@ -7,6 +7,7 @@
 #include "python/native/graph.h"
 #include "python/native/language.h"
 #include "python/native/optimization.h"
+#include "python/native/planning.h"
 #include "python/native/rules.h"
 #include "python/native/session.h"
 #include "python/native/training.h"
@@ -37,4 +38,5 @@ NB_MODULE(_core, m) {
   rewright::python::bind_rules(m);
   rewright::python::bind_session(m);
   rewright::python::bind_training(m);
+  rewright::python::bind_planning(m);
 }

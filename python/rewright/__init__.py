@@ -95,13 +95,16 @@ _LAZY = {
     "optimize": "optimization",
     "optimize_async": "optimization",
     "Result": "optimization",
+    "Plan": "planning",
+    "check_plan": "planning",
+    "plan": "planning",
     "Step": "training",
     "Trained": "training",
     "train": "training",
     "train_async": "training",
     "verify": "rules",
 }
-_MODULES = ("backend", "capi", "graph", "optimization", "rules", "torch_backend", "training")
+_MODULES = ("backend", "capi", "graph", "optimization", "planning", "rules", "torch_backend", "training")
 
 __all__ = [
     "BadInputError",
@@ -131,6 +134,7 @@ __all__ = [
     "OrtMemoryInfoDeviceType",
     "OrtSparseFormat",
     "OrtValue",
+    "Plan",
     "Result",
     "RunOptions",
     "Session",
@@ -141,6 +145,7 @@ __all__ = [
     "Trained",
     "UnsupportedError",
     "UsageError",
+    "check_plan",
     "copy_tensors",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",
@@ -155,6 +160,7 @@ __all__ = [
     "has_collective_ops",
     "optimize",
     "optimize_async",
+    "plan",
     "preload_dlls",
     "print_debug_info",
     "register_execution_provider_library",

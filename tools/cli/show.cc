@@ -9,6 +9,7 @@
 #include "runtime/cpu/backend/device.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
+#include "tools/cli/show_plan.h"
 
 namespace rewright::cli {
 
@@ -177,6 +178,7 @@ int show_model(const ShowOptions& options) {
 
 int show_command(const ShowOptions& options) {
   if (options.file.ends_with(".onnx")) return show_model(options);
+  if (is_plan(options.file)) return show_plan(options.file, options.common);
   nlohmann::json list = nlohmann::json::array();
   for (const Rule& rule : read_rules(options.file)) {
     say(options.common, to_algebra(rule) + "\n");
@@ -191,8 +193,8 @@ int show_command(const ShowOptions& options) {
 CLI::App* add_show(CLI::App& program, Run& run) {
   const auto options = std::make_shared<ShowOptions>();
   ShowOptions& o = *options;
-  CLI::App* command = add_command(program, "show", "What is in a model or a rule file", "rewright show model.onnx", o.common);
-  command->add_option("file", o.file, "a model, or rules")->required()->type_name("MODEL.onnx|RULES");
+  CLI::App* command = add_command(program, "show", "What is in a model, a plan or a rule file", "rewright show model.onnx", o.common);
+  command->add_option("file", o.file, "a model, a plan, or rules")->required()->type_name("MODEL.onnx|PLAN|RULES");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
   command->add_flag("--time", o.time, "run the model on this CPU and show the time of each operator");
   command->add_flag("--unsupported", o.unsupported,

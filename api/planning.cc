@@ -1,0 +1,117 @@
+#include "api/planning.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "api/define_options.h"
+#include "api/training.h"
+#include "base/trace.h"
+#include "graph/file.h"
+#include "plans/machines/machine_file.h"
+#include "plans/simulation/simulated_trace.h"
+
+namespace rewright::api {
+
+using plans::Machine, plans::Plan, plans::Simulation;
+using runtime::PlannedGraph, runtime::with_batch;
+
+namespace {
+
+const Choices<bool>& purpose_choices() {
+  static const Choices<bool> kAll("purpose", {{"training", true}, {"inference", false}});
+  return kAll;
+}
+
+#define MEMBER(path) \
+  [](PlanRequest & r) -> auto& { return r.path; }
+
+const std::vector<PlanOption>& options_of_plans() {
+  using namespace define;
+  using Request = PlanRequest;
+  static const std::vector<PlanOption> kOptions = all_of<PlanOption>({
+      option<Request>("machine", text("FILE"), MEMBER(machine), "the machine's file (docs/plans.md)"),
+      option<Request>("batch", count<std::int64_t>(), MEMBER(batch), "what the model's open sizes stand for"),
+      option<Request>("for", choice(purpose_choices()), MEMBER(for_training), "what is planned: a step of training, or a run"),
+      option<Request>("strategy", text("NAME"), MEMBER(search.strategy),
+                      "auto, data, zero, tensor, hybrid or spatial; or two of them, between groups and within: data+tensor"),
+      option<Request>("groups", count<std::size_t>(), MEMBER(search.groups),
+                      "of processes, in a plan of two levels (0: the machine's nodes)"),
+      option<Request>("budget", time(), MEMBER(search.seconds), "time for the search"),
+      option<Request>("loss", text("NAME"), MEMBER(loss), "what training minimizes"),
+      option<Request>("optimizer", text("NAME"), MEMBER(optimizer), "how parameters move: sgd, momentum, adam, ..."),
+      option<Request>("trace", text("FILE"), MEMBER(trace), "the simulated step, for Perfetto"),
+  });
+  return kOptions;
+}
+
+#undef MEMBER
+
+PlannedGraph planned_graph(const Graph& model, const std::string& name, bool for_training, std::optional<std::int64_t> batch,
+                           const std::string& loss, const std::string& update) try {
+  if (!for_training) return runtime::planned_for_inference(with_batch(model, batch));
+  const Graph sized = with_batch(with_procedures_as_graphs(model, name), batch);
+  return runtime::planned_for_training(training::make_training_graphs(sized, "", runtime::planned_training(loss, update)));
+} catch (const Error& e) {
+  throw e.where().empty() ? e.within(name) : e;
+}
+
+nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& output) {
+  const Plan& plan = found.plan;
+  const plans::PlanPrediction& predicted = *plan.predicted;
+  return {{"output", output},
+          {"seconds", predicted.seconds},
+          {"lower_bound", predicted.lower_bound},
+          {"peak_bytes", predicted.most_bytes()},
+          {"bytes_sent", predicted.all_sent()},
+          {"processes", plan.all_processes()},
+          {"groups", plan.within ? plan.processes : 1},
+          {"strategy", plan.strategy},
+          {"strategies", found.strategies},
+          {"proved", true},
+          {"rules", found.rules},
+          {"search",
+           {{"seconds", found.search_seconds},
+            {"proof_seconds", found.proof_seconds},
+            {"stop_reason", found.timed_out ? "budget" : "done"}}}};
+}
+
+}  // namespace
+
+std::span<const PlanOption> plan_options() { return options_of_plans(); }
+
+MadePlan make_plan(const Graph& model, const std::string& name, const PlanRequest& request, const std::string& output) {
+  if (request.machine.empty()) throw Error(ErrorCode::kUsage, "a plan needs a machine", {}, "--machine FILE (docs/plans.md)");
+  const Machine machine = plans::read_machine(request.machine);
+  const auto batch = request.batch > 0 ? std::optional(request.batch) : std::nullopt;
+  const PlannedGraph planned = planned_graph(model, name, request.for_training, batch, request.loss, request.optimizer);
+  runtime::FoundPlan found;
+  try {
+    found = runtime::find_plan(planned, machine, request.search);
+  } catch (const Error& e) {
+    throw e.where().empty() ? e.within(name) : e;
+  }
+  Plan& plan = found.plan;
+  plan.purpose = std::string(request.for_training ? "training" : "inference");
+  plan.loss = request.loss, plan.update = request.optimizer, plan.batch = batch;
+  if (!request.trace.empty()) {
+    Simulation simulation(machine);
+    runtime::simulate_plan(simulation, plan, planned);
+    write_file(request.trace, simulated_trace(simulation).text());
+  }
+  MadePlan result;
+  result.text = write_plan(plan, planned.graph, planned.replaced);
+  result.facts = facts_of(found, output).dump();
+  result.plan = std::move(plan);
+  return result;
+}
+
+CheckedPlan check_plan(const Graph& model, const std::string& name, const std::string& file) {
+  CheckedPlan result{plans::read_plan(map_file(file).text(), file), {}};
+  const Plan& plan = result.plan;
+  const PlannedGraph planned = planned_graph(model, name, plan.purpose == "training", plan.batch, plan.loss, plan.update);
+  result.check = plans::check_plan(plan, planned.graph, planned.replaced);
+  return result;
+}
+
+}  // namespace rewright::api
