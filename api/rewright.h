@@ -190,6 +190,7 @@ class Operators {
 
 class Options;
 class Result;
+class Plan;
 class Trained;
 class Training;
 
@@ -356,7 +357,8 @@ inline Result optimize(const Model& model, const Options& options = {}) {
   throw Failure(status);
 }
 
-// A plan for many processes, which is proved: the content of a file for `--plan`, and a report as `rewright plan --json` has it.
+// A plan for many processes, which is proved: the content of a file for `--plan`, and a report as `rewright plan --json` has
+// it.
 class Plan {
  public:
   std::string text() const { return rewright_plan_text(plan_.get()); }

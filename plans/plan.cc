@@ -70,8 +70,7 @@ NodeChoice choice_between(const Plan& plan, const Graph& graph, std::size_t n, c
 }
 
 NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n, const Between& between) {
-  if (const auto exchange = between.find(n); exchange != between.end())
-    return choice_between(plan, graph, n, exchange->second);
+  if (const auto exchange = between.find(n); exchange != between.end()) return choice_between(plan, graph, n, exchange->second);
   const Node& node = *graph.nodes()[n];
   if (!plan.cuts[n]) return whole_choice(node);
   if (!fits(*plan.cuts[n], node)) throw Error(ErrorCode::kBadInput, place_of(graph, n) + ": the cut does not fit its operands");

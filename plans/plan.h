@@ -22,9 +22,9 @@ namespace rewright::plans {
 
 // What a simulation said of the plan; nothing depends on it.
 struct PlanPrediction {
-  double seconds = 0, lower_bound = 0;                                                         // of a step
+  double seconds = 0, lower_bound = 0;                                                // of a step
   std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
-  std::vector<double> node_seconds;                                                            // of what is cut last
+  std::vector<double> node_seconds;                                                   // of what is cut last
 
   double most_bytes() const;  // of the fullest process
   double all_sent() const;

@@ -55,6 +55,7 @@ plans/machines
 plans/simulation
 plans/cuts
 plans/partition
+plans/groups
 plans
 plans/execution
 report

@@ -28,7 +28,8 @@ rewright_status rewright_make_plan(const rewright_model* model, const rewright_p
   return guarded([&] {
     required(plan, "plan") = nullptr;
     const rewright_model& given = required(model, "model");
-    rewright::api::MadePlan made = rewright::api::make_plan(given.graph, given.name, required(planning, "planning").request, "");
+    rewright::api::MadePlan made =
+        rewright::api::make_plan(given.graph, given.name, required(planning, "planning").request, "");
     *plan = new rewright_plan{std::move(made.text), std::move(made.facts)};
   });
 }

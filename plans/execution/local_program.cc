@@ -342,27 +342,15 @@ class ProgramMaker {
   PartitionOptions options_;
   std::vector<PlannedExchange> exchanges_;
   std::vector<Holding> held_;
-  std::vector<int> level_, node_level_;   // of values (given ones: -1), and of nodes
+  std::vector<int> level_, node_level_;     // of values (given ones: -1), and of nodes
   std::map<std::size_t, int> input_level_;  // of the operands of nodes that exchange between groups
-  std::vector<bool> used_later_;          // by value: outside of its piece, as it is held
-  std::map<ValueId, std::size_t> local_;  // numbers of values as they are held
-  std::vector<std::size_t> results_;      // numbers of the exchanges' results
+  std::vector<bool> used_later_;            // by value: outside of its piece, as it is held
+  std::map<ValueId, std::size_t> local_;    // numbers of values as they are held
+  std::vector<std::size_t> results_;        // numbers of the exchanges' results
   LocalProgram program_;
 };
 
 }  // namespace
-
-TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes) {
-  TensorParts parts;
-  const Holding& h = need.holding;
-  if (h.kind != Holding::Kind::kCut) return parts;
-  parts.axis = h.axis;
-  const std::int64_t rows = whole.at(h.axis);
-  for (std::int64_t p = 0; p < processes; ++p)
-    parts.rows.push_back({p == 0 ? 0 : h.first_row(p, processes, rows) - need.before,
-                          p + 1 == processes ? rows : h.first_row(p + 1, processes, rows) + need.after});
-  return parts;
-}
 
 LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
                            std::size_t rank) {

@@ -38,7 +38,7 @@ struct LocalExchange {
   Exchange exchange = Exchange::kNone;  // none: each process takes a part of what it has
   PlanLevel level = PlanLevel::kWithin;
   std::size_t from = 0, to = 0;  // numbers of values
-  Sizes whole;                          // sizes of the whole tensor
+  Sizes whole;                   // sizes of the whole tensor
   TensorParts before, after;
   std::optional<Reduction> reduction;  // of partial values
 };
@@ -74,9 +74,6 @@ struct LocalProgram {
 // process would have its own results.
 LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
                            std::size_t rank);
-
-// The rows that each process has of a value that is held and needed so.
-TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes);
 
 // Runs the program's pieces one after another, with `compute` for each of them: for tests and to see what a plan does. What
 // executes plans is runtime/planned/.

@@ -28,7 +28,8 @@ inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::
   }
   const auto producers = graph.producers();
   for (ValueId v = 0; v < graph.value_count(); ++v)
-    partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes, alike) : plans::whole());
+    partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes, alike)
+                                               : plans::whole());
   plans::PartitionOptions options;
   options.processes = processes;
   options.replaced = replaced;

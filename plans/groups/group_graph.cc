@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
-#include "plans/execution/local_program.h"
 
 namespace rewright::plans {
 

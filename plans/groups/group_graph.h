@@ -1,14 +1,14 @@
 // Plans of two levels. The outer plan divides a graph among groups of processes; what one group computes is again a graph, of
-// the same operators on the group's parts, which an inner plan divides among the group's processes. So samples may be cut between
-// nodes, and layers inside of them.
+// the same operators on the group's parts, which an inner plan divides among the group's processes. So samples may be cut
+// between nodes, and layers inside of them.
 //
-// In a group's graph an exchange between the groups is a node of its own. It moves or adds elements that stand at the same place
-// in every axis but those that it changes: it may be cut along each of the others, with every process of a group exchanging its
-// part with those of the same number in the other groups. A sum over all processes so becomes a sum to parts within each group,
-// sums of parts between the groups, and a gather within each, where that is fastest.
+// In a group's graph an exchange between the groups is a node of its own. It moves or adds elements that stand at the same
+// place in every axis but those that it changes: it may be cut along each of the others, with every process of a group
+// exchanging its part with those of the same number in the other groups. A sum over all processes so becomes a sum to parts
+// within each group, sums of parts between the groups, and a gather within each, where that is fastest.
 //
-// All groups have the same graph: cuts into parts that are not alike (halos, pads, sizes that do not divide) are no cuts between
-// groups.
+// All groups have the same graph: cuts into parts that are not alike (halos, pads, sizes that do not divide) are no cuts
+// between groups.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ struct NodeChoice {
   double seconds = 0;          // of the longest part on one device
 };
 
-// The needs and results (without a type: absent ones) of a node that is cut so, without its cost; nothing if there are fewer units of work than
-// processes, or halos longer than a part.
+// The needs and results (without a type: absent ones) of a node that is cut so, without its cost; nothing if there are fewer
+// units of work than processes, or halos longer than a part.
 std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
                                       std::int64_t processes);
 // Every process computes all of it.

@@ -42,6 +42,18 @@ Holding cut_along(std::size_t axis, std::int64_t unit, std::int64_t units, std::
   return h;
 }
 
+TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes) {
+  TensorParts parts;
+  const Holding& h = need.holding;
+  if (h.kind != Holding::Kind::kCut) return parts;
+  parts.axis = h.axis;
+  const std::int64_t rows = whole.at(h.axis);
+  for (std::int64_t p = 0; p < processes; ++p)
+    parts.rows.push_back({p == 0 ? 0 : h.first_row(p, processes, rows) - need.before,
+                          p + 1 == processes ? rows : h.first_row(p + 1, processes, rows) + need.after});
+  return parts;
+}
+
 std::string_view name(Exchange exchange) {
   constexpr std::string_view kNames[] = {"none", "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "halo"};
   return kNames[static_cast<std::size_t>(exchange)];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "distribution/tensor_exchange.h"
 #include "expressions/element.h"
 #include "operators/operator.h"
 #include "plans/cuts/cut.h"
@@ -44,6 +45,9 @@ struct Need {
   bool once = false;  // only the first process has it, the others zeros
   friend bool operator==(const Need&, const Need&) = default;
 };
+
+// The rows that each process has of a value that is held and needed so.
+TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes);
 
 // Changes a value's distribution; names as in MPI.
 enum class Exchange {

@@ -26,10 +26,10 @@ struct PartitionOptions {
   // An output that takes the place of a given value after the step (a parameter that is updated) is held as that is: pairs of
   // the output's number and the given value. Other outputs are wanted whole.
   std::vector<std::pair<std::size_t, ValueId>> replaced = {};
-  bool alike = false;   // each process's parts have the sizes of all others'; `choices` must have no others either
+  bool alike = false;  // each process's parts have the sizes of all others'; `choices` must have no others either
   // What a second of computing and of exchanging counts: other numbers than 1 give bounds.
   double computing = 1, exchanging = 1;
-  double seconds = 60;        // for the search
+  double seconds = 60;         // for the search
   std::int64_t nodes = 20000;  // of branch and bound
   int seed = 0;
 };

@@ -74,7 +74,8 @@ class CuttableForms {
     return add("Div", {total, scalar(type.type, static_cast<double>(count))});
   }
 
-  // One update for each row of zeros (the gradient of what a target selects): each element compares its position with the index.
+  // One update for each row of zeros (the gradient of what a target selects): each element compares its position with the
+  // index.
   std::optional<ValueId> one_of_a_row(const Node& node) {
     const TensorType type = graph_.value(node.outputs[0]).type;
     const auto axis = static_cast<std::size_t>(field<Index>(node, "axis").value());
@@ -86,7 +87,8 @@ class CuttableForms {
     const bool is_zero = producer != graph_.nodes().end() && (*producer)->op && (*producer)->op->is_fill() &&
                          field<Real>(**producer, "value") == Real(0);
     const TensorType indices = graph_.value(node.inputs[1]).type;
-    if (!is_zero || !is_real(type.type) || indices.shape != rows || graph_.value(node.inputs[2]).type.shape != rows) return std::nullopt;
+    if (!is_zero || !is_real(type.type) || indices.shape != rows || graph_.value(node.inputs[2]).type.shape != rows)
+      return std::nullopt;
     if (const auto& by = field<std::string>(node, "reduction"); by != "add" && by != "none") return std::nullopt;
     const std::int64_t count = type.shape[axis].value();
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
@@ -94,8 +96,9 @@ class CuttableForms {
     Sizes sizes(type.rank(), 1);
     sizes[axis] = count;
     const ValueId places = graph_.add_constant(Tensor::from_integers(indices.type, sizes, numbers));
-    const ValueId from_front = add("Where", {add("Less", {node.inputs[1], scalar(indices.type, 0)}),
-                                             add("Add", {node.inputs[1], scalar(indices.type, static_cast<double>(count))}), node.inputs[1]});
+    const ValueId from_front =
+        add("Where", {add("Less", {node.inputs[1], scalar(indices.type, 0)}),
+                      add("Add", {node.inputs[1], scalar(indices.type, static_cast<double>(count))}), node.inputs[1]});
     return add("Where", {add("Equal", {from_front, places}), node.inputs[2], scalar(type.type, 0)});
   }
 
@@ -178,8 +181,8 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
   Plan plan = plans::read_plan(text, file);
   if (plan.all_processes() != static_cast<std::int64_t>(processes.size()))
     throw Error(ErrorCode::kBadInput,
-                "the plan is for " + std::to_string(plan.all_processes()) + " processes, and " + std::to_string(processes.size()) +
-                    (processes.size() == 1 ? " was started" : " were started"),
+                "the plan is for " + std::to_string(plan.all_processes()) + " processes, and " +
+                    std::to_string(processes.size()) + (processes.size() == 1 ? " was started" : " were started"),
                 file, "mpirun -n " + std::to_string(plan.all_processes()) + " starts as many");
   if (!purpose.empty() && plan.purpose != purpose)
     throw Error(ErrorCode::kBadInput, "the plan is for " + plan.purpose + ", not for " + purpose, file,

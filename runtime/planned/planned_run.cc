@@ -70,8 +70,7 @@ class RunState {
   bool exchanging_ = true;
 };
 
-void exchange_all(RunState& state, const std::vector<LocalExchange>& exchanges,
-                  plans::PlanProcesses& processes) {
+void exchange_all(RunState& state, const std::vector<LocalExchange>& exchanges, plans::PlanProcesses& processes) {
   try {
     for (const LocalExchange& e : exchanges) {
       Tensor result = plans::exchanged(e, state.get(e.from), processes);
@@ -134,9 +133,7 @@ std::vector<Tensor> PlannedRun::run(std::vector<Tensor> inputs) {
     if (program_.values[v].constant) state->put(v, program_.values[v].constant);
   for (std::size_t i = 0; i < inputs.size(); ++i) state->put(program_.inputs[i].value, std::move(inputs[i]));
   inputs.clear();
-  std::thread thread([state, exchanges = exchanges_, processes = processes_] {
-    exchange_all(*state, *exchanges, *processes);
-  });
+  std::thread thread([state, exchanges = exchanges_, processes = processes_] { exchange_all(*state, *exchanges, *processes); });
   try {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const LocalPiece& piece = program_.pieces[p];

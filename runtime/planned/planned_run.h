@@ -2,7 +2,7 @@
 //
 // A thread of its own sends and receives, in the one order that all processes have. An exchange begins when its value is
 // computed, in the midst of a piece, and a piece waits for its result only at the first step that reads it. So all kinds of
-// exchanges run beside computing, one after another, which is what simulations of plans suppose (plans/partition/step.h).
+// exchanges run beside computing, one after another, which is what simulations of plans suppose (plans/groups/step.h).
 #pragma once
 
 #include <memory>

@@ -49,9 +49,8 @@ class PlannedStep final : public training::TrainingStep {
   }
 
   TrainedTensors gather() override {
-    return gathered(true, [this](const Tensor& mine, const LocalPort& port) {
-      return plans::gather(mine, port, run_.processes());
-    });
+    return gathered(true,
+                    [this](const Tensor& mine, const LocalPort& port) { return plans::gather(mine, port, run_.processes()); });
   }
   TrainedTensors gather_in_first(bool with_states) override {
     return gathered(with_states, [this](const Tensor& mine, const LocalPort& port) {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
-#include "plans/partition/step.h"
+#include "plans/groups/step.h"
 
 namespace rewright::runtime {
 
@@ -21,10 +21,11 @@ using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::
 
 // On one of `parts` devices that share the work evenly.
 OperatorSeconds seconds_on(const Machine& machine, std::size_t parts = 1) {
-  return [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
-    const OperatorTraits traits = operator_traits(op, attributes, types);
-    return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
-  };
+  return
+      [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
+        const OperatorTraits traits = operator_traits(op, attributes, types);
+        return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
+      };
 }
 
 // The slowest of the messages between neighbours in a ring of every `stride`-th device; the fastest, for a bound.
@@ -33,7 +34,9 @@ void set_links(const Machine& machine, std::size_t stride, std::size_t count, Pa
     const double short_one = machine.message_seconds(d * stride, (d + 1) * stride, 0);
     const double long_one = machine.message_seconds(d * stride, (d + 1) * stride, 1e6);
     const double per_byte = (long_one - short_one) / 1e6;
-    const auto pick = [&](double known, double now) { return d == 0 ? now : fastest ? std::min(known, now) : std::max(known, now); };
+    const auto pick = [&](double known, double now) {
+      return d == 0 ? now : fastest ? std::min(known, now) : std::max(known, now);
+    };
     options.latency = pick(options.latency, short_one);
     options.seconds_per_byte = pick(options.seconds_per_byte, per_byte);
   }
@@ -51,8 +54,8 @@ PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group)
     if (is_in(planned.data, whole[i])) result.data.push_back(mine[i]);
     if (is_in(planned.parameters, whole[i])) result.parameters.push_back(mine[i]);
   }
-  const bool has_constants =
-      std::any_of(planned.parameters.begin(), planned.parameters.end(), [&](ValueId v) { return planned.graph.is_constant(v); });
+  const bool has_constants = std::any_of(planned.parameters.begin(), planned.parameters.end(),
+                                         [&](ValueId v) { return planned.graph.is_constant(v); });
   for (ValueId v = 0; has_constants && v < result.graph.value_count(); ++v)
     if (result.graph.is_constant(v)) result.parameters.push_back(v);
   return result;
@@ -125,10 +128,10 @@ class Planner {
     return result;
   }
 
-  // No plan takes less. A step takes at least any mean of its computing and of its exchanges, and those at least what the program
-  // says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages between nodes
-  // are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other latencies than those of
-  // one, so that with two levels none counts.
+  // No plan takes less. A step takes at least any mean of its computing and of its exchanges, and those at least what the
+  // program says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages
+  // between nodes are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other
+  // latencies than those of one, so that with two levels none counts.
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
@@ -220,13 +223,12 @@ class Planner {
   const PlannedGraph& planned_;
   const Machine& machine_;
   std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
-  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;         // by number of groups
-  std::map<std::pair<std::string, std::size_t>, Outer> outer_;  // by strategy and number of groups
+  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;  // by number of groups
+  std::map<std::pair<std::string, std::size_t>, Outer> outer_;    // by strategy and number of groups
 };
 
 // What is tried: a strategy of one level, or two.
-std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups,
-                                                         bool has_images) {
+std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups, bool has_images) {
   const auto known = [](const std::string& name) {
     if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return name;
     std::string all;
@@ -257,8 +259,8 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
     throw Error(ErrorCode::kUsage, std::to_string(machine.devices()) + " devices are no " + std::to_string(groups) + " groups",
                 "--groups");
   const bool has_groups = groups > 1 && groups < machine.devices();
-  const bool has_images = std::any_of(planned.data.begin(), planned.data.end(),
-                                      [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
+  const bool has_images =
+      std::any_of(planned.data.begin(), planned.data.end(), [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
   const auto all = wanted(search.strategy, has_groups, has_images);
   Planner planner(planned, machine);
   FoundPlan result;
@@ -293,8 +295,7 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
   result.plan.predicted->lower_bound = bound;
   result.search_seconds = elapsed();
   const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
-  if (!proof.proved)
-    throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
+  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
   result.rules = proof.rules;
   result.proof_seconds = elapsed() - result.search_seconds;
   return result;
@@ -304,12 +305,14 @@ void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph&
   PartitionOptions options;
   if (!plan.within) {
     options.processes = plan.processes, options.replaced = planned.replaced;
-    const Partition whole = with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, seconds_on(simulation.machine()));
+    const Partition whole =
+        with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, seconds_on(simulation.machine()));
     return simulate(simulation, planned.graph, whole, options, nullptr, 1);
   }
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
   options.processes = plan.within->processes, options.replaced = group.replaced;
-  const Partition inner = with_seconds(partition_within(*plan.within, group), group.graph, options.processes, seconds_on(simulation.machine()));
+  const Partition inner =
+      with_seconds(partition_within(*plan.within, group), group.graph, options.processes, seconds_on(simulation.machine()));
   simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes));
 }
 

@@ -23,7 +23,8 @@ struct PlanOptions {
 
 std::map<std::string, int> exchange_counts(const Plan& plan) {
   std::map<std::string, int> counts;
-  for (const PlannedExchange& e : plan.exchanges) ++counts[std::string(plans::name(e.exchange)) + (plan.within ? " (groups)" : "")];
+  for (const PlannedExchange& e : plan.exchanges)
+    ++counts[std::string(plans::name(e.exchange)) + (plan.within ? " (groups)" : "")];
   if (plan.within)
     for (const PlannedExchange& e : plan.within->exchanges) ++counts[std::string(plans::name(e.exchange))];
   return counts;
@@ -63,12 +64,14 @@ int make(const PlanOptions& options) {
   const nlohmann::json facts = nlohmann::json::parse(made.facts);
   const plans::PlanPrediction& predicted = *plan.predicted;
   std::ostringstream text;
-  text << options.output << ": " << plan.all_processes() << " processes, strategy " << plan.strategy << ", proved (" << facts.at("rules").get<int>()
-       << " rules)\n"
-       << "  a step         " << milliseconds(predicted.seconds) << " (lower bound " << milliseconds(predicted.lower_bound) << ")\n"
+  text << options.output << ": " << plan.all_processes() << " processes, strategy " << plan.strategy << ", proved ("
+       << facts.at("rules").get<int>() << " rules)\n"
+       << "  a step         " << milliseconds(predicted.seconds) << " (lower bound " << milliseconds(predicted.lower_bound)
+       << ")\n"
        << "  memory         " << std::setprecision(4) << predicted.most_bytes() / 1e6 << " MB in the fullest process\n"
        << "  sent           " << predicted.all_sent() / 1e6 << " MB\n";
-  for (const auto& [exchange, count] : exchange_counts(plan)) text << "  " << std::left << std::setw(15) << exchange << count << "\n";
+  for (const auto& [exchange, count] : exchange_counts(plan))
+    text << "  " << std::left << std::setw(15) << exchange << count << "\n";
   for (const auto& [strategy, seconds] : facts.at("strategies").items())
     text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds.get<double>()) << "\n";
   say(options.common, text.str());

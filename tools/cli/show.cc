@@ -193,7 +193,8 @@ int show_command(const ShowOptions& options) {
 CLI::App* add_show(CLI::App& program, Run& run) {
   const auto options = std::make_shared<ShowOptions>();
   ShowOptions& o = *options;
-  CLI::App* command = add_command(program, "show", "What is in a model, a plan or a rule file", "rewright show model.onnx", o.common);
+  CLI::App* command =
+      add_command(program, "show", "What is in a model, a plan or a rule file", "rewright show model.onnx", o.common);
   command->add_option("file", o.file, "a model, a plan, or rules")->required()->type_name("MODEL.onnx|PLAN|RULES");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
   command->add_flag("--time", o.time, "run the model on this CPU and show the time of each operator");

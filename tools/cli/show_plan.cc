@@ -34,10 +34,12 @@ json operators(const Plan& plan, const json& file, const std::string& level, boo
     if (is_last && predicted && n < predicted->node_seconds.size()) total.seconds += predicted->node_seconds[n];
   }
   std::vector<std::pair<std::pair<std::string, std::string>, CutTotal>> in_order(totals.begin(), totals.end());
-  std::stable_sort(in_order.begin(), in_order.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   json result = json::array();
   for (const auto& [key, total] : in_order)
-    result.push_back({{"level", level}, {"operator", key.first}, {"cut", key.second}, {"nodes", total.nodes}, {"seconds", total.seconds}});
+    result.push_back(
+        {{"level", level}, {"operator", key.first}, {"cut", key.second}, {"nodes", total.nodes}, {"seconds", total.seconds}});
   return result;
 }
 
@@ -83,23 +85,28 @@ std::string table(const json& report) {
     const std::string text = entry.at("level");
     return text.empty() ? text : text + ": ";
   };
-  text << "\n  " << std::left << std::setw(26) << "operator" << std::right << std::setw(6) << "nodes" << std::setw(10) << "ms" << "  cut\n";
+  text << "\n  " << std::left << std::setw(26) << "operator" << std::right << std::setw(6) << "nodes" << std::setw(10) << "ms"
+       << "  cut\n";
   for (const json& o : report.at("operators"))
     text << "  " << std::left << std::setw(26) << level(o) + o.at("operator").get<std::string>() << std::right << std::setw(6)
-         << o.at("nodes").get<int>() << column(o.at("seconds").get<double>() * 1e3, 10) << "  " << o.at("cut").get<std::string>() << "\n";
-  text << "\n  " << std::left << std::setw(26) << "exchange" << std::right << std::setw(6) << "times" << std::setw(14) << "MB of values\n";
+         << o.at("nodes").get<int>() << column(o.at("seconds").get<double>() * 1e3, 10) << "  "
+         << o.at("cut").get<std::string>() << "\n";
+  text << "\n  " << std::left << std::setw(26) << "exchange" << std::right << std::setw(6) << "times" << std::setw(14)
+       << "MB of values\n";
   for (const json& e : report.at("exchanges"))
     text << "  " << std::left << std::setw(26) << level(e) + e.at("exchange").get<std::string>() << std::right << std::setw(6)
          << e.at("count").get<int>() << column(e.at("bytes").get<double>() / 1e6, 13) << "\n";
   if (!report.contains("by_process")) return text.str();
-  text << "\n  " << std::left << std::setw(18) << "process" << std::right << std::setw(12) << "memory MB" << std::setw(12) << "sent MB"
-       << std::setw(14) << "computing ms" << std::setw(15) << "exchanging ms\n";
+  text << "\n  " << std::left << std::setw(18) << "process" << std::right << std::setw(12) << "memory MB" << std::setw(12)
+       << "sent MB" << std::setw(14) << "computing ms" << std::setw(15) << "exchanging ms\n";
   for (const json& p : report.at("by_process")) {
     const std::size_t first = p.at("first"), last = p.at("last");
     const json& of = p.at("predicted");
-    text << "  " << std::left << std::setw(18) << (first == last ? std::to_string(first) : std::to_string(first) + " to " + std::to_string(last))
-         << std::right << column(of.at("peak_bytes").get<double>() / 1e6, 12) << column(of.at("bytes_sent").get<double>() / 1e6, 12)
-         << column(of.at("computing_seconds").get<double>() * 1e3, 14) << column(of.at("exchanging_seconds").get<double>() * 1e3, 14) << "\n";
+    text << "  " << std::left << std::setw(18)
+         << (first == last ? std::to_string(first) : std::to_string(first) + " to " + std::to_string(last)) << std::right
+         << column(of.at("peak_bytes").get<double>() / 1e6, 12) << column(of.at("bytes_sent").get<double>() / 1e6, 12)
+         << column(of.at("computing_seconds").get<double>() * 1e3, 14)
+         << column(of.at("exchanging_seconds").get<double>() * 1e3, 14) << "\n";
   }
   return text.str();
 }
@@ -120,23 +127,27 @@ int show_plan(const std::string& file, const CommonOptions& common) try {
   const json content = json::parse(mapped.text());
   const PlanPrediction* predicted = plan.predicted ? &*plan.predicted : nullptr;
   const std::string outer = plan.within ? "groups" : "", inner = "within";
-  json report{{"plan", file},           {"for", plan.purpose},           {"processes", plan.all_processes()},
-              {"groups", plan.within ? plan.processes : 1}, {"strategy", plan.strategy}};
+  json report{{"plan", file},
+              {"for", plan.purpose},
+              {"processes", plan.all_processes()},
+              {"groups", plan.within ? plan.processes : 1},
+              {"strategy", plan.strategy}};
   report["operators"] = operators(plan, content, outer, !plan.within, predicted);
   report["exchanges"] = exchanges(plan, content, outer);
   if (plan.within) {
-    for (json& o : operators(*plan.within, content.at("within"), inner, true, predicted)) report["operators"].push_back(std::move(o));
+    for (json& o : operators(*plan.within, content.at("within"), inner, true, predicted))
+      report["operators"].push_back(std::move(o));
     for (json& e : exchanges(*plan.within, content.at("within"), inner)) report["exchanges"].push_back(std::move(e));
   }
   std::ostringstream text;
   text << file << ": " << plan.purpose << (plan.batch ? ", batch " + std::to_string(*plan.batch) : "") << ", "
-       << plan.all_processes() << " processes" << (plan.within ? " in " + std::to_string(plan.processes) + " groups" : "") << ", strategy "
-       << plan.strategy << "\n";
+       << plan.all_processes() << " processes" << (plan.within ? " in " + std::to_string(plan.processes) + " groups" : "")
+       << ", strategy " << plan.strategy << "\n";
   if (predicted) {
     report["seconds"] = predicted->seconds, report["lower_bound"] = predicted->lower_bound;
     report["by_process"] = processes(*predicted);
-    text << "  a step takes " << std::setprecision(4) << predicted->seconds * 1e3 << " ms on the machine it was made for (lower bound "
-         << predicted->lower_bound * 1e3 << " ms)\n";
+    text << "  a step takes " << std::setprecision(4) << predicted->seconds * 1e3
+         << " ms on the machine it was made for (lower bound " << predicted->lower_bound * 1e3 << " ms)\n";
   }
   text << table(report);
   say(common, text.str());

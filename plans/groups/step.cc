@@ -1,4 +1,4 @@
-#include "plans/partition/step.h"
+#include "plans/groups/step.h"
 
 #include <algorithm>
 #include <map>
@@ -154,7 +154,8 @@ class Step {
   // Processes of one number in all groups exchange what they hold.
   TaskName exchanged_between(const BetweenGroups& e, const NodeChoice& choice, BlockMaker& maker, const Waits& after) const {
     const std::string label = std::string(name(e.exchange)) + " between groups";
-    const Waits waits = collective(label, e.exchange, across_, held_bytes(e.whole, choice.gives[0], options_.processes), maker, after);
+    const Waits waits =
+        collective(label, e.exchange, across_, held_bytes(e.whole, choice.gives[0], options_.processes), maker, after);
     // Where nothing is sent, a task stands for the exchange all the same.
     return e.exchange == Exchange::kNone || waits.size() != 1 ? maker.compute_for(label, devices_, 0, waits) : waits[0].task;
   }
