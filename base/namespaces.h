@@ -33,6 +33,10 @@ using namespace proof;
 using namespace optimizer;
 using namespace distribution;
 }  // namespace plans
+namespace equivalence {
+using namespace proof;
+using namespace optimizer;
+}  // namespace equivalence
 namespace report {
 using namespace optimizer;
 }

@@ -58,6 +58,8 @@ plans/partition
 plans/groups
 plans
 plans/execution
+equivalence/checker
+equivalence
 report
 runtime
 runtime/reference

@@ -54,6 +54,7 @@ CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_profile(CLI::App& program, Run& run);
 CLI::App* add_plan(CLI::App& program, Run& run);
 CLI::App* add_complete(CLI::App& program, Run& run);
+CLI::App* add_prove(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);
 CLI::App* add_time_graphs(CLI::App& program, Run& run);  // started by `optimize`
 CLI::App* add_import_taso(CLI::App& rules, Run& run);    // below `rules`

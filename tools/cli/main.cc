@@ -50,9 +50,9 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", version_text);
   program.require_subcommand(1);
   program.failure_message(CLI::FailureMessage::simple);
-  constexpr AddCommand kCommands[] = {add_optimize, add_run,   add_bench,    add_compare,    add_show,    add_replay,
-                                      add_generate, add_rules, add_verify,   add_models,     add_profile, add_conformance,
-                                      add_train,    add_plan,  add_complete, add_time_graphs};
+  constexpr AddCommand kCommands[] = {add_optimize, add_run,   add_bench,    add_compare, add_show,       add_replay,
+                                      add_generate, add_rules, add_verify,   add_models,  add_profile,    add_conformance,
+                                      add_train,    add_plan,  add_complete, add_prove,   add_time_graphs};
   Run chosen;
   for (const AddCommand add : kCommands) add(program, chosen);
   try {

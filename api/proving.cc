@@ -1,0 +1,122 @@
+#include "api/proving.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "api/devices.h"
+#include "api/rule_files.h"
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "equivalence/prove.h"
+#include "graph/onnx/onnx.h"
+
+namespace rewright::api {
+
+using nlohmann::json;
+
+namespace {
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error(ErrorCode::kMissing, "cannot be made: " + failure.message(), folder.string());
+}
+
+// A name of a file for a tensor, different for each.
+std::string file_name(const std::string& name, std::set<std::string>& used) {
+  std::string file;
+  for (const char c : name) file += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
+  file = file.substr(0, 100);
+  while (!used.insert(file).second) file += "_";
+  return file;
+}
+
+json write_inputs(const equivalence::Proving& proving, const std::filesystem::path& folder) {
+  make_folder(folder);
+  std::set<std::string> used;
+  json files = json::object();
+  for (std::size_t i = 0; i < proving.input_names.size(); ++i) {
+    const Tensor& tensor = proving.counterexample->inputs.at(i);
+    const std::string name = file_name(proving.input_names[i], used);
+    if (is_npy_type(tensor.type())) {
+      write_npy(tensor, folder / (name + ".npy"));
+      files[proving.input_names[i]] = (folder / (name + ".npy")).string();
+    } else {
+      Graph graph;
+      graph.add_output("y", graph.add_input("x", {tensor.type(), to_indices(tensor.sizes())}));
+      write_output(graph, 0, tensor, folder / (name + ".pb"));
+      files[proving.input_names[i]] = (folder / (name + ".pb")).string();
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+json prove_models(const ProvingRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  equivalence::ProveOptions options;
+  options.names = request.names, options.tolerance = request.tolerance;
+  options.seed = request.seed, options.samples = request.samples;
+  options.certificate = request.certificate;
+  options.deadline =
+      begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(request.seconds));
+  options.cancel = request.cancel, options.progress = request.progress;
+  options.rules = read_proved_rules({}, false);
+  const std::shared_ptr<Device> device = make_device("cpu", request.threads);
+  device->end_at(options.deadline);
+  options.executors = {
+      reference_executor(1e6, 5, options.deadline),
+      {"cpu", [device](const Graph& graph, std::span<const Tensor> inputs) { return device->run(graph, inputs); }},
+      reference_executor(3e8, 30, options.deadline)};
+  const equivalence::Proving proving = equivalence::prove(request.first, request.second, options);
+
+  json places = json::array(), constants = json::array();
+  for (const equivalence::Place& place : proving.places)
+    places.push_back({{"a", place.a}, {"b", place.b}, {"verdict", name(place.verdict)}, {"reason", place.reason}});
+  for (const equivalence::ProvedConstant& constant : proving.constants)
+    constants.push_back({{"name", constant.name}, {"max_rel_error", constant.max_rel_error}});
+  json result = {{"verdict", name(proving.verdict)},     {"reason", proving.reason},  {"places", std::move(places)},
+                 {"constants", std::move(constants)},    {"counterexample", ""},      {"equations", proving.equations},
+                 {"by_rewriting", proving.by_rewriting}, {"by_rule", proving.by_rule}};
+  if (proving.counterexample) {
+    result["output"] = proving.counterexample->output;
+    result["max_abs_error"] = proving.counterexample->max_abs_error;
+    result["max_rel_error"] = proving.counterexample->max_rel_error;
+    const std::string folder = !request.counterexample.empty() ? request.counterexample
+                               : !request.reduce.empty()       ? (std::filesystem::path(request.reduce) / "inputs").string()
+                                                               : "";
+    if (!folder.empty()) {
+      result["inputs"] = write_inputs(proving, folder);
+      result["counterexample"] = folder;
+    }
+  }
+  if (!request.reduce.empty() && proving.smallest) {
+    const std::filesystem::path folder = request.reduce;
+    make_folder(folder);
+    export_onnx(proving.smallest->first, folder / "a.onnx");
+    export_onnx(proving.smallest->second, folder / "b.onnx");
+    result["reduced"] = {(folder / "a.onnx").string(), (folder / "b.onnx").string()};
+    result["reduced_nodes"] = {proving.smallest->first.nodes().size(), proving.smallest->second.nodes().size()};
+  }
+  result["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result["peak_bytes"] = peak_resident_bytes();
+  return result;
+}
+
+json check_equality(const std::string& first, const std::string& second, const std::string& certificate,
+                    const std::string& solver, const std::function<void(double fraction)>& progress) {
+  equivalence::ProofCheckOptions options;
+  options.solver = solver;
+  if (progress)
+    options.progress = [&](std::size_t done, std::size_t all) {
+      progress(static_cast<double>(done) / static_cast<double>(all));
+    };
+  const equivalence::ProofCheck check = equivalence::check_proof(first, second, certificate, options);
+  return {{"accepted", check.accepted}, {"reason", check.reason}, {"equations", check.equations}, {"rules", check.rules}};
+}
+
+}  // namespace rewright::api

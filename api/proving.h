@@ -1,0 +1,38 @@
+// Proves two models equal, by names and files: for `rewright prove` and other programs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+
+namespace rewright::api {
+
+struct ProvingRequest {
+  std::string first, second;                 // files
+  std::map<std::string, std::string> names;  // inputs and outputs: from the first model's to the second's
+  double tolerance = 1e-6;                   // relative, of constants that are roundings, for float
+  std::string certificate;                   // a folder for the proof; empty: none
+  std::string reduce;                        // a folder for the smallest models that differ; empty: none
+  std::string counterexample;                // a folder for inputs on which they differ; empty: within `reduce`, or none
+  std::uint64_t seed = 0;
+  int samples = 3;  // random inputs on which both are run
+  int threads = 1;
+  double seconds = 600;
+  std::stop_token cancel = {};
+  std::function<void(double fraction, const std::string& note)> progress = {};
+};
+
+// {"verdict", "seconds", "reason", "places": [{"a", "b", "verdict", "reason"}], "constants": [{"name", "max_rel_error"}],
+// "counterexample", "max_abs_error", "max_rel_error", "inputs": {name: file}, "reduced": [files], "equations", "peak_bytes"}.
+// Throws Error(kBadInput) for models without the same inputs and outputs.
+nlohmann::json prove_models(const ProvingRequest& request);
+
+// {"accepted", "reason", "equations", "rules"}: does the certificate prove the two models equal? Throws Error(kBadInput) if it
+// is damaged or for other models.
+nlohmann::json check_equality(const std::string& first, const std::string& second, const std::string& certificate,
+                              const std::string& solver, const std::function<void(double fraction)>& progress);
+
+}  // namespace rewright::api

@@ -1,0 +1,241 @@
+#include "equivalence/checker/equation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "expressions/exact_number.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+bool has_denotation(const Graph& graph, const Node& node) try {
+  return node.op != nullptr && !node.op->random() &&
+         node.op->define(node.attributes, Inputs::of(graph.operand_types(node))).has_denotation();
+} catch (const Error&) {
+  return false;
+}
+
+class StatementBuilder {
+ public:
+  StatementBuilder(const Joint& joint, const Equation& equation, std::size_t most) : joint_(joint), most_(most) {
+    for (const ValueId leaf : equation.leaves) leaves_.insert(joint.find(leaf));
+  }
+
+  Statement run(const Equation& equation) {
+    const ValueId a = value(equation.a);
+    result_.nodes_of_a = result_.graph.nodes().size();
+    const ValueId b = value(equation.b);
+    result_.graph.add_output("a", a);
+    result_.graph.add_output("b", b);
+    return std::move(result_);
+  }
+
+ private:
+  ValueId value(ValueId id) {
+    struct Open {
+      ValueId id;
+      bool operands_done;
+    };
+    std::vector<Open> open{{joint_.find(id), false}};
+    while (!open.empty()) {
+      const auto [next, ready] = open.back();
+      open.pop_back();
+      if (known_.count(next)) continue;
+      const ValueId made = joint_.defined_by(next);
+      const std::int32_t position = joint_.producer(made);
+      const Node* node = position < 0 ? nullptr : joint_.graph().nodes()[static_cast<std::size_t>(position)].get();
+      if (leaves_.count(next) || !node || !has_denotation(joint_.graph(), *node)) {
+        add_leaf(next, made);
+      } else if (!ready) {
+        open.push_back({next, true});
+        for (const ValueId input : node->inputs)
+          if (input != kNoValue) open.push_back({joint_.find(input), false});
+      } else {
+        add_node(*node);
+      }
+    }
+    return known_.at(joint_.find(id));
+  }
+
+  void remember(ValueId of_class, ValueId made) {
+    known_.emplace(of_class, made);
+    if (result_.classes.size() <= made) result_.classes.resize(made + 1, kNoValue);
+    result_.classes[made] = of_class;
+  }
+
+  void add_leaf(ValueId of_class, ValueId made) {
+    if (joint_.is_constant(made) && !leaves_.count(of_class)) {
+      if (!joint_.is_known(of_class)) result_.unexplained = made;
+      remember(of_class, result_.graph.add_constant(joint_.graph().value(made).constant));
+      return;
+    }
+    const Value& value = joint_.graph().value(made);
+    if (!value.shape_known || value.type.type == DataType::kUndefined)
+      throw Error(ErrorCode::kUnsupported, "a value of unknown shape");
+    remember(of_class, result_.graph.add_input("x" + std::to_string(result_.leaves.size()), value.type));
+    result_.leaves.push_back(of_class);
+  }
+
+  void add_node(const Node& node) {
+    if (result_.graph.nodes().size() >= most_) throw Error(ErrorCode::kUnsupported, "the equation has too many nodes");
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(input == kNoValue ? input : known_.at(joint_.find(input)));
+    const std::vector<ValueId> outputs = result_.graph.add_node(*node.op, node.attributes, std::move(inputs));
+    for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
+      if (node.outputs[o] == kNoValue || outputs[o] == kNoValue) continue;
+      if (!(result_.graph.value(outputs[o]).type == joint_.graph().value(node.outputs[o]).type))
+        throw Error(ErrorCode::kUnsupported, "a type follows from more than the equation");
+      if (!known_.count(joint_.find(node.outputs[o]))) remember(joint_.find(node.outputs[o]), outputs[o]);
+    }
+  }
+
+  const Joint& joint_;
+  std::size_t most_;
+  std::set<ValueId> leaves_;
+  std::unordered_map<ValueId, ValueId> known_;  // by class
+  Statement result_;
+};
+
+class RuleWriter {
+ public:
+  explicit RuleWriter(const Graph& graph) : graph_(graph) {}
+
+  Rule run() {
+    for (const ValueId id : graph_.inputs()) add_input(id, "x" + std::to_string(rule_.inputs.size()));
+    rule_.name = "equation";
+    rule_.description = "of two models";
+    rule_.source = side(graph_.outputs()[0].value);
+    rule_.target = side(graph_.outputs()[1].value);
+    check_rule(rule_);
+    return std::move(rule_);
+  }
+
+ private:
+  void add_input(ValueId id, const std::string& name) {
+    PatternInput input;
+    input.name = name;
+    for (const Index& size : graph_.value(id).type.shape) input.shape.front.push_back(renamed(size));
+    input.shape.open = false;
+    input.type = {TypePattern::Kind::kFixed, graph_.value(id).type.type, ""};
+    numbers_.emplace(id, static_cast<std::uint32_t>(rule_.inputs.size()));
+    rule_.inputs.push_back(std::move(input));
+  }
+
+  // Names of sizes become names of variables.
+  Index renamed(const Index& index) {
+    return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+      if (a.kind == Atom::Kind::kLoad) throw Error(ErrorCode::kUnsupported, "a size that is an element");
+      if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
+      return names_.try_emplace(a.name, Index::symbol("n" + std::to_string(names_.size()))).first->second;
+    });
+  }
+
+  Expression literal(AttributeValue value) {
+    if (auto* index = std::get_if<Index>(&value)) *index = renamed(*index);
+    if (auto* list = std::get_if<Indices>(&value))
+      for (Index& index : *list) index = renamed(index);
+    return Expression::literal(std::move(value));
+  }
+
+  Pattern side(ValueId output) {
+    Pattern pattern;
+    std::unordered_map<ValueId, PatternValue> made;
+    const std::vector<std::int32_t> producers = graph_.producers();
+    std::set<std::int32_t> needed;
+    std::vector<ValueId> open{output};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (producers[id] < 0 || !needed.insert(producers[id]).second) continue;
+      for (const ValueId input : graph_.nodes()[static_cast<std::size_t>(producers[id])]->inputs)
+        if (input != kNoValue) open.push_back(input);
+    }
+    const auto value = [&](ValueId id) {
+      if (id == kNoValue) return PatternValue::absent();
+      if (const auto known = made.find(id); known != made.end()) return known->second;
+      return made.emplace(id, leaf(id, pattern)).first->second;
+    };
+    for (const std::int32_t position : needed) {
+      const Node& node = *graph_.nodes()[static_cast<std::size_t>(position)];
+      PatternNode added{node.op, {}, {}, static_cast<std::uint32_t>(node.outputs.size())};
+      for (const AttributeValue& attribute : node.attributes) added.attributes.push_back(literal(attribute));
+      for (const ValueId input : node.inputs) added.inputs.push_back(value(input));
+      while (!added.inputs.empty() && added.inputs.back().kind == PatternValue::Kind::kAbsent) added.inputs.pop_back();
+      const auto number = static_cast<std::uint32_t>(pattern.nodes.size());
+      pattern.nodes.push_back(std::move(added));
+      for (std::uint32_t o = 0; o < node.outputs.size(); ++o)
+        if (node.outputs[o] != kNoValue) made.emplace(node.outputs[o], PatternValue::node(number, o));
+    }
+    pattern.outputs.push_back(value(output));
+    return canonical(pattern);
+  }
+
+  // An input, or a constant: as a number if it is one, else any tensor.
+  PatternValue leaf(ValueId id, Pattern& pattern) {
+    if (const auto known = numbers_.find(id); known != numbers_.end()) return PatternValue::input(known->second);
+    const Tensor& tensor = graph_.value(id).constant;
+    if (is_one_number(tensor)) {
+      const Operator& fill = registry().get("Fill");
+      PatternNode node{&fill, {}, {}, 1};
+      const auto place = [&](std::string_view field) { return fill.field(field).value(); };
+      Attributes attributes = fill.defaults();
+      attributes[place("value")] = Real(tensor.reals()[0]);
+      attributes[place("shape")] = to_indices(tensor.sizes());
+      attributes[place("type")] = tensor.type();
+      for (const AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(value));
+      pattern.nodes.push_back(std::move(node));
+      return PatternValue::node(static_cast<std::uint32_t>(pattern.nodes.size() - 1));
+    }
+    add_input(id, "c" + std::to_string(rule_.inputs.size()));
+    return PatternValue::input(numbers_.at(id));
+  }
+
+  static bool is_one_number(const Tensor& tensor) {
+    const std::size_t size = byte_size(tensor.type());
+    const std::span<const std::byte> bytes = tensor.bytes();
+    if (tensor.type() == DataType::kString || size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
+    return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin()) &&
+           std::isfinite(Tensor(tensor.type(), {}, nullptr, bytes.data()).reals()[0]);
+  }
+
+  const Graph& graph_;
+  Rule rule_;
+  std::unordered_map<ValueId, std::uint32_t> numbers_;
+  std::map<std::string, Index> names_;
+};
+
+// The names of functions in an element that are not defined everywhere, and "/" for a division.
+void collect_partial(const Element& e, std::set<std::string>& found, std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return;
+  if (e->kind == ElementNode::Kind::kDivide && e->arguments[1]->kind != ElementNode::Kind::kConstant &&
+      e->arguments[1]->kind != ElementNode::Kind::kFromIndex)
+    found.insert("/");
+  if (e->kind == ElementNode::Kind::kApply && e->function->partial) found.insert(std::string(e->function->name));
+  for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
+}
+
+}  // namespace
+
+Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most) {
+  return StatementBuilder(joint, equation, most).run(equation);
+}
+
+Rule rule_of(const Statement& statement) { return RuleWriter(statement.graph).run(); }
+
+bool may_be_less_defined(const Statement& statement) {
+  std::set<std::string> a, b;
+  for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
+    const Node& node = *statement.graph.nodes()[n];
+    const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
+    std::set<const ElementNode*> seen;
+    for (const Output& output : definition.outputs()) collect_partial(output.element, n < statement.nodes_of_a ? a : b, seen);
+  }
+  return !std::includes(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,41 @@
+// An equation between two values: what computes them from values that are known to be equal, as a small graph, and as a rule
+// for all sizes and all elements.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "equivalence/checker/joint.h"
+#include "rules/rule.h"
+
+namespace rewright::equivalence {
+
+struct Equation {
+  ValueId a = kNoValue, b = kNoValue;  // of the joint table
+  std::vector<ValueId> leaves;         // stand for any tensors of their types
+};
+
+// What an equation says.
+struct Statement {
+  Graph graph;                         // inputs: the leaves; outputs: both values
+  std::vector<ValueId> leaves;         // of each input: the class in the table
+  std::vector<ValueId> classes;        // of each value of the graph
+  std::size_t nodes_of_a = 0;          // the first nodes compute `a`, the others only `b`
+  std::optional<ValueId> unexplained;  // a constant of the second model that no term defines
+};
+
+// Both values, back to the leaves, inputs, constants, and results of nodes without a denotation. Throws Error(kUnsupported) if
+// that takes more nodes than `most`.
+inline constexpr std::size_t kMostNodes = 120;
+Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most = kMostNodes);
+
+// source = target, where constants of many elements are any tensors of their types, and named sizes any sizes. Throws
+// Error(kUnsupported) if it cannot be written as a rule.
+Rule rule_of(const Statement& statement);
+
+// Does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined where `a`
+// is defined.
+bool may_be_less_defined(const Statement& statement);
+
+}  // namespace rewright::equivalence

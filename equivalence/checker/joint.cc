@@ -1,0 +1,349 @@
+#include "equivalence/checker/joint.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "base/hash_mix.h"
+#include "expressions/attributes.h"
+#include "graph/onnx/opaque_meaning.h"
+#include "graph/print.h"
+#include "graph/sizes.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::int64_t kSecond = std::int64_t{1} << 40;     // the rank of the second model's first node; terms stand before it
+constexpr std::int64_t kExplained = std::int64_t{1} << 60;  // of a constant that a term defines
+
+const std::string& mapped(const NameMap& names, const std::string& name) {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+[[noreturn]] void differs(const std::string& what) { throw Error(ErrorCode::kBadInput, "the models do not match: " + what); }
+
+std::string type_of(const Value& value) { return type_text(value.type, value.shape_known); }
+
+// Different for attributes that differ in any bit; Attributes print numbers in full.
+std::string text_of(const Attributes& attributes) {
+  std::string text;
+  for (const AttributeValue& value : attributes) {
+    text += " | " + std::to_string(value.index()) + ":";
+    if (const Real* real = std::get_if<Real>(&value)) {
+      std::uint64_t bits = 0;
+      static_assert(sizeof bits == sizeof real->value);
+      std::copy_n(reinterpret_cast<const char*>(&real->value), sizeof bits, reinterpret_cast<char*>(&bits));
+      text += std::to_string(bits) + real->symbol;
+    } else if (const auto* list = std::get_if<std::vector<double>>(&value)) {
+      text.append(reinterpret_cast<const char*>(list->data()), list->size() * sizeof(double));
+    } else if (const Tensor* tensor = std::get_if<Tensor>(&value)) {
+      text += rewright::to_string(to_indices(tensor->sizes())) + std::string(name(tensor->type()));
+      text.append(reinterpret_cast<const char*>(tensor->bytes().data()), tensor->byte_count());
+    } else {
+      text += to_string(value);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(a) {
+  first_values_ = a.value_count();
+  first_nodes_ = a.nodes().size();
+  const std::set<std::string> known = [&] {
+    std::set<std::string> result;
+    for (const auto* list : {&a, &b})
+      for (const ValueId id : list->inputs()) result.insert(list->value(id).name);
+    for (const auto* list : {&a, &b})
+      for (const GraphOutput& o : list->outputs()) result.insert(o.name);
+    return result;
+  }();
+  for (const auto& [from, to] : names)
+    for (const std::string& name : {from, to})
+      if (!known.count(name)) throw Error(ErrorCode::kUsage, "no input or output is called \"" + name + "\"", "--map");
+  const Graph second = in_sizes_of_first(b, names);
+  take_second(second, names);
+  match_outputs(b, names);
+  number_nodes(second);
+  merge_known_values();
+  close();
+}
+
+// The second model over the sizes of the first one's inputs. Its other named sizes get names of their own.
+Graph Joint::in_sizes_of_first(const Graph& b, const NameMap& names) const {
+  std::map<std::string, ValueId> inputs;
+  for (const ValueId id : graph_.inputs()) inputs.emplace(graph_.value(id).name, id);
+  if (b.inputs().size() != graph_.inputs().size()) {
+    std::map<std::string, ValueId> others;
+    for (const ValueId id : b.inputs()) others.emplace(b.value(id).name, id);
+    for (const auto& [name, id] : inputs)
+      if (!others.count(mapped(names, name))) differs("the second one has no input \"" + mapped(names, name) + "\"");
+  }
+  std::map<std::string, std::string> first_name;
+  for (const auto& [name, id] : inputs) first_name.emplace(mapped(names, name), name);
+  std::map<std::string, Index> sizes;
+  for (const ValueId id : b.inputs()) {
+    const Value& value = b.value(id);
+    const auto name = first_name.find(value.name);
+    if (name == first_name.end()) differs("the first one has no input \"" + value.name + "\"");
+    const Value& other = graph_.value(inputs.at(name->second));
+    const std::string text = "input \"" + name->second + "\" is " + type_of(other) + " in the first one, and " +
+                             type_of(value) + " in the second one";
+    if (value.type.type != other.type.type || value.shape_known != other.shape_known) differs(text);
+    if (!value.shape_known) continue;
+    if (value.type.rank() != other.type.rank()) differs(text);
+    for (std::size_t k = 0; k < value.type.rank(); ++k) {
+      const Index &size = other.type.shape[k], &mine = value.type.shape[k];
+      const Atom* atom = mine.as_atom();
+      if (atom && atom->kind == Atom::Kind::kSymbol) {
+        if (!(sizes.try_emplace(atom->name, size).first->second == size))
+          differs("the second one demands that sizes called \"" + atom->name + "\" are equal; " + text);
+      } else if (!(mine == size)) {
+        differs(text);
+      }
+    }
+  }
+  return with_sizes(b, [&](const Atom& a) -> std::optional<Index> {
+    if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto known = sizes.find(a.name);
+    return known != sizes.end() ? known->second : Index::symbol(a.name + "'");
+  });
+}
+
+void Joint::take_second(const Graph& b, const NameMap& names) {
+  std::map<std::string, ValueId> inputs;
+  for (const ValueId id : graph_.inputs()) inputs.emplace(mapped(names, graph_.value(id).name), id);
+  of_second_.assign(b.value_count(), kNoValue);
+  for (const ValueId id : b.inputs()) of_second_[id] = inputs.at(b.value(id).name);
+  for (ValueId id = 0; id < b.value_count(); ++id)
+    if (of_second_[id] == kNoValue) of_second_[id] = graph_.add_value(b.value(id));
+  second_values_ = graph_.value_count();
+  const auto take = [&](ValueId& id) {
+    if (id != kNoValue) id = of_second_[id];
+  };
+  for (const auto& node : b.nodes()) {
+    Node copy = *node;
+    for (ValueId& id : copy.inputs) take(id);
+    for (ValueId& id : copy.outputs) take(id);
+    copy.parameters.clear();
+    graph_.add_raw(std::move(copy));
+  }
+  second_nodes_ = graph_.nodes().size() - first_nodes_;
+}
+
+void Joint::match_outputs(const Graph& b, const NameMap& names) {
+  for (const GraphOutput& o : graph_.outputs()) {
+    const std::string& name = mapped(names, o.name);
+    const auto other =
+        std::find_if(b.outputs().begin(), b.outputs().end(), [&](const GraphOutput& p) { return p.name == name; });
+    if (other == b.outputs().end()) differs("the second one has no output \"" + name + "\"");
+    if (o.type.type != other->type.type)
+      differs("output \"" + o.name + "\" is " + type_text(o.type, o.shape_known) + " in the first one, and " +
+              type_text(other->type, other->shape_known) + " in the second one");
+    outputs_.emplace_back(o.value, of_second_[other->value]);
+  }
+  for (const GraphOutput& p : b.outputs())
+    if (std::none_of(graph_.outputs().begin(), graph_.outputs().end(),
+                     [&](const GraphOutput& o) { return mapped(names, o.name) == p.name; }))
+      differs("the first one has no output \"" + p.name + "\"");
+}
+
+std::uint32_t Joint::kind_of(const Node& node, const std::string& meaning) {
+  std::string text = node.op ? node.op->name() + text_of(node.attributes) : "opaque " + meaning;
+  text += " -> " + std::to_string(node.outputs.size());
+  return kind_numbers_.try_emplace(std::move(text), static_cast<std::uint32_t>(kind_numbers_.size())).first->second;
+}
+
+void Joint::number_nodes(const Graph& b) {
+  for (ValueId id = 0; id < graph_.value_count(); ++id) {
+    classes_.add();
+    defined_by_.push_back(id);
+    in_first_.push_back(is_of_first(id));
+  }
+  explained_.assign(graph_.value_count(), false);
+  producers_ = graph_.producers();
+  for (ValueId id = 0; id < graph_.value_count(); ++id)
+    if (graph_.is_constant(id)) producers_[id] = -1;
+  users_.resize(graph_.value_count());
+  std::map<std::pair<bool, std::uint32_t>, int> drawn;  // random nodes of a kind, in each model
+  for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = *graph_.nodes()[n];
+    const bool is_second = n >= first_nodes_;
+    const std::string meaning = node.op ? std::string() : opaque_meaning(is_second ? b : graph_, node);
+    std::uint32_t kind = kind_of(node, meaning);
+    // Each draws numbers of its own, which one node of the other model may have as well.
+    if (node.op ? node.op->random() : is_random(node)) {
+      const int number = drawn[{is_second, kind}]++;
+      kind = kind_of(node, meaning + " random " + std::to_string(kind) + " " + std::to_string(number));
+      if (node.op)
+        kind = kind_numbers_
+                   .try_emplace("random " + std::to_string(kind) + " " + std::to_string(number),
+                                static_cast<std::uint32_t>(kind_numbers_.size()))
+                   .first->second;
+    }
+    kinds_.push_back(kind);
+    for (const ValueId id : node.inputs)
+      if (id != kNoValue) users_[id].push_back(n);
+    pending_.push_back(n);
+  }
+}
+
+// Equal constants, and integers whose elements are known for all sizes.
+void Joint::merge_known_values() {
+  std::multimap<std::uint64_t, ValueId> constants;
+  std::map<std::string, ValueId> contents;
+  for (ValueId id = 0; id < graph_.value_count(); ++id) {
+    const Value& value = graph_.value(id);
+    if (value.constant) {
+      const auto [from, to] = constants.equal_range(value.constant_hash());
+      const auto same =
+          std::find_if(from, to, [&](const auto& c) { return graph_.value(c.second).constant == value.constant; });
+      if (same != to)
+        merge(same->second, id);
+      else
+        constants.emplace(value.constant_hash(), id);
+    }
+    if (!value.contents || !value.shape_known) continue;
+    const std::string key = to_string(value.type) + to_string(*value.contents);
+    const auto [known, is_new] = contents.try_emplace(key, id);
+    if (!is_new) merge(known->second, id);
+  }
+}
+
+std::int64_t Joint::rank(ValueId id) const {
+  if (explained_[id]) return kExplained;
+  const std::int32_t position = producers_[id];
+  if (position < 0) return graph_.is_constant(id) ? -1 : -2;
+  const auto n = static_cast<std::size_t>(position);
+  if (n < first_nodes_) return position;
+  return n < first_nodes_ + second_nodes_ ? kSecond + position : position;
+}
+
+// Types are equal, or one of them is not known, or a size of one is a name that stands for it alone.
+bool Joint::compatible(ValueId a, ValueId b) const {
+  const Value &x = graph_.value(a), &y = graph_.value(b);
+  if (x.type.type != y.type.type) return false;
+  return x.shape_known == y.shape_known && (!x.shape_known || x.type.shape == y.type.shape);
+}
+
+bool Joint::merge(ValueId a, ValueId b) {
+  if (equal(a, b)) return true;
+  if (!compatible(a, b)) return false;
+  const ValueId x = defined_by(a), y = defined_by(b);
+  const ValueId best = rank(x) <= rank(y) ? x : y;
+  const bool first = is_known(a) || is_known(b);
+  const auto names = classes_.merge(a, b).value();
+  defined_by_[names.first] = best;
+  in_first_[names.first] = first;
+  auto &kept = users_[names.first], &gone = users_[names.second];
+  pending_.insert(pending_.end(), gone.begin(), gone.end());
+  kept.insert(kept.end(), gone.begin(), gone.end());
+  gone.clear();
+  return true;
+}
+
+void Joint::enter(std::uint32_t position) {
+  const Node& node = *graph_.nodes()[position];
+  const auto operands = [&](const Node& n) {
+    std::vector<ValueId> ids;
+    for (const ValueId id : n.inputs) ids.push_back(id == kNoValue ? id : find(id));
+    while (!ids.empty() && ids.back() == kNoValue) ids.pop_back();
+    if (n.op && n.op->commutative() && ids.size() >= 2 && ids[1] < ids[0]) std::swap(ids[0], ids[1]);
+    return ids;
+  };
+  const std::vector<ValueId> ids = operands(node);
+  std::uint64_t key = kinds_[position];
+  for (const ValueId id : ids) key = hash_mix(key, id);
+  const auto same = table_.find(key, [&](std::uint32_t other) {
+    return other != position && kinds_[other] == kinds_[position] && operands(*graph_.nodes()[other]) == ids;
+  });
+  if (!same) {
+    table_.insert(key, position);
+    return;
+  }
+  const Node& other = *graph_.nodes()[*same];
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    const ValueId a = other.outputs[o], b = node.outputs[o];
+    if (a == kNoValue || b == kNoValue) continue;
+    if (!compatible(a, b)) learn_sizes(graph_.value(a).type, graph_.value(b).type);
+    merge(a, b);
+  }
+}
+
+// Sizes that only execution determines have a name in each model. Equal values have equal sizes, so that one name goes.
+void Joint::learn_sizes(const TensorType& a, const TensorType& b) {
+  if (a.type != b.type || a.rank() != b.rank()) return;
+  std::map<std::string, Index> learned;
+  for (std::size_t k = 0; k < a.rank(); ++k) {
+    const Atom* atom = b.shape[k].as_atom();
+    const bool own = atom && atom->kind == Atom::Kind::kSymbol && atom->name.ends_with("'");
+    if (own && !(a.shape[k] == b.shape[k])) learned.try_emplace(atom->name, a.shape[k]);
+  }
+  if (learned.empty()) return;
+  graph_ = with_sizes(graph_, [&](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto found = learned.find(atom.name);
+    return found == learned.end() ? std::nullopt : std::optional(found->second);
+  });
+  table_.clear();
+  pending_.clear();
+  for (std::uint32_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = *graph_.nodes()[n];
+    if (node.op && !node.op->random()) kinds_[n] = kind_of(node, {});
+    pending_.push_back(n);
+  }
+}
+
+void Joint::close() {
+  while (!pending_.empty()) {
+    std::vector<std::uint32_t> positions;
+    positions.swap(pending_);
+    std::sort(positions.begin(), positions.end());
+    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+    for (const std::uint32_t position : positions) enter(position);
+  }
+}
+
+bool Joint::unite(ValueId a, ValueId b) {
+  if (!merge(a, b)) return false;
+  close();
+  return true;
+}
+
+ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+  const auto position = static_cast<std::uint32_t>(graph_.nodes().size());
+  const std::vector<ValueId> outputs = graph_.add_node(op, std::move(attributes), inputs);
+  while (classes_.size() < graph_.value_count()) {
+    defined_by_.push_back(classes_.add());
+    in_first_.push_back(false);
+    explained_.push_back(false);
+    producers_.push_back(-1);
+    users_.emplace_back();
+  }
+  for (const ValueId id : outputs)
+    if (id != kNoValue) producers_[id] = static_cast<std::int32_t>(position);
+  for (const ValueId id : inputs)
+    if (id != kNoValue) users_[find(id)].push_back(position);
+  kinds_.push_back(kind_of(*graph_.nodes()[position], {}));
+  pending_.push_back(position);
+  close();
+  return outputs.at(0);
+}
+
+bool Joint::explain(ValueId constant, ValueId term) {
+  if (is_known(constant) || !graph_.is_constant(constant) || !compatible(constant, term)) return false;
+  // All constants of its class have its bytes; none of them is of the first model.
+  for (ValueId id = 0; id < explained_.size(); ++id)
+    if (graph_.is_constant(id) && equal(id, constant)) explained_[id] = true;
+  return unite(constant, term);
+}
+
+bool Joint::outputs_are_equal() const {
+  return std::all_of(outputs_.begin(), outputs_.end(), [&](const auto& pair) { return equal(pair.first, pair.second); });
+}
+
+}  // namespace rewright::equivalence

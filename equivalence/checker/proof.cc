@@ -1,0 +1,185 @@
+#include "equivalence/checker/proof.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "rules/bindings.h"
+#include "rules/io.h"
+#include "verifier/certificate.h"
+#include "verifier/checker/questions.h"
+#include "verifier/solver.h"
+
+namespace rewright::equivalence {
+
+using nlohmann::json;
+using proof::require;
+
+namespace {
+
+constexpr int kFormat = 1;
+constexpr std::string_view kDigest = "\nsha256 ";
+constexpr const char* kKinds[] = {"term", "rewriting", "rule"};
+
+json to_json(const Step& step) {
+  json result = {{"kind", kKinds[static_cast<int>(step.kind)]},
+                 {"a", step.equation.a},
+                 {"b", step.equation.b},
+                 {"leaves", step.equation.leaves}};
+  if (step.term) result["term"] = to_algebra(*step.term);
+  if (!step.certificate.empty()) result["certificate"] = step.certificate;
+  json& list = result["applications"] = json::array();
+  for (const Application& a : step.applications) list.push_back({{"rule", a.rule}, {"where", a.where}, {"swapped", a.swapped}});
+  return result;
+}
+
+Step step_of(const json& text) {
+  Step step;
+  const std::string kind = text.at("kind");
+  const auto* const known = std::find(std::begin(kKinds), std::end(kKinds), kind);
+  if (known == std::end(kKinds)) throw Error(ErrorCode::kBadInput, "there is no kind of step \"" + kind + "\"");
+  step.kind = static_cast<Step::Kind>(known - std::begin(kKinds));
+  step.equation.a = text.at("a"), step.equation.b = text.at("b");
+  step.equation.leaves = text.at("leaves").get<std::vector<ValueId>>();
+  step.certificate = text.value("certificate", "");
+  if (text.contains("term")) {
+    std::vector<Rule> rules = parse_algebra(text.at("term").get<std::string>(), "a term");
+    if (rules.size() != 1) throw Error(ErrorCode::kBadInput, "a term is not one");
+    step.term = std::move(rules[0]);
+  }
+  for (const json& a : text.at("applications"))
+    step.applications.push_back({a.at("rule"), a.at("where").get<std::vector<std::uint32_t>>(), a.at("swapped")});
+  return step;
+}
+
+}  // namespace
+
+std::string write_proof(const Proof& proof) {
+  json steps = json::array();
+  for (const Step& step : proof.steps) steps.push_back(to_json(step));
+  const std::string text = json{{"format", kFormat},    {"first", proof.first},         {"second", proof.second},
+                                {"names", proof.names}, {"tolerance", proof.tolerance}, {"steps", std::move(steps)}}
+                               .dump(1);
+  return text + std::string(kDigest) + proof::hexadecimal(proof::sha256(text)) + "\n";
+}
+
+Proof read_proof(std::string_view bytes, const std::string& name) try {
+  const std::size_t end = bytes.rfind(kDigest);
+  if (end == std::string_view::npos ||
+      bytes.substr(end + kDigest.size()) != proof::hexadecimal(proof::sha256(bytes.substr(0, end))) + "\n")
+    throw Error(ErrorCode::kBadInput, "is damaged: its bytes are not those of its SHA-256", name);
+  const json text = json::parse(bytes.substr(0, end));
+  if (text.at("format") != kFormat) throw Error(ErrorCode::kBadInput, "has another format", name);
+  Proof result;
+  result.names = text.at("names").get<NameMap>();
+  result.tolerance = text.at("tolerance");
+  result.first = text.at("first"), result.second = text.at("second");
+  for (const json& step : text.at("steps")) result.steps.push_back(step_of(step));
+  return result;
+} catch (const json::exception& e) {
+  throw Error(ErrorCode::kBadInput, std::string("is damaged: ") + e.what(), name);
+}
+
+namespace {
+
+// Adds the nodes of a term to a graph: `add` makes a node and returns its first output.
+ValueId term_of(const Step& step, const std::vector<ValueId>& leaves,
+                const std::function<ValueId(const Operator&, Attributes, std::vector<ValueId>)>& add) {
+  const Rule& rule = *step.term;
+  require(rule.inputs.size() == leaves.size() && rule.source.outputs.size() == 1, "a term has other leaves");
+  const Bindings none(rule);
+  std::vector<ValueId> nodes;
+  const auto value = [&](const PatternValue& v) {
+    if (v.kind == PatternValue::Kind::kAbsent) return kNoValue;
+    require(v.output == 0, "a term reads another output than the first one");
+    return v.kind == PatternValue::Kind::kInput ? leaves.at(v.number) : nodes.at(v.number);
+  };
+  for (const PatternNode& node : rule.source.nodes) {
+    require(!node.op->random(), "a term is random");
+    Attributes attributes;
+    std::vector<ValueId> inputs;
+    for (const Expression& e : node.attributes) attributes.push_back(none.evaluate(e));
+    for (const PatternValue& v : node.inputs) inputs.push_back(value(v));
+    nodes.push_back(add(*node.op, std::move(attributes), std::move(inputs)));
+  }
+  return value(rule.source.outputs[0]);
+}
+
+void require_leaves(const Joint& joint, const Step& step) {
+  const auto in_table = [&](ValueId id) { return id < joint.graph().value_count(); };
+  const ValueId constant = step.equation.b;
+  require(in_table(constant) && joint.is_constant(constant) && !joint.is_known(constant), "no constant to be explained");
+  for (const ValueId leaf : step.equation.leaves)
+    require(in_table(leaf) && joint.is_of_first(leaf) && (!step.term || joint.is_constant(leaf)),
+            "a term reads what is no constant of the first model");
+  require(step.term || step.equation.leaves.size() == 1, "a term without operators has one leaf");
+}
+
+}  // namespace
+
+RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance) {
+  require_leaves(joint, step);
+  const Tensor& found = joint.graph().value(step.equation.b).constant;
+  if (!step.term) {
+    const ValueId leaf = step.equation.leaves[0];
+    return check_rounding(joint.graph(), leaf, evaluate_constant(joint.graph(), leaf), found, tolerance);
+  }
+  Graph graph;
+  std::vector<ValueId> leaves;
+  for (const ValueId leaf : step.equation.leaves) leaves.push_back(graph.add_constant(joint.graph().value(leaf).constant));
+  const ValueId made = term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+    return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
+  });
+  require(graph.value(made).type.type == found.type(), "a term has another type than its constant");
+  return check_rounding(graph, made, evaluate_constant(graph, made), found, tolerance);
+}
+
+double add_term(Joint& joint, const Step& step, double tolerance) {
+  const RoundingCheck check = check_term(joint, step, tolerance);
+  require(check.explained, "a constant is not a rounding of its term");
+  const ValueId made = !step.term ? step.equation.leaves[0]
+                                  : term_of(step, step.equation.leaves,
+                                            [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+                                              return joint.add_term(op, std::move(attributes), std::move(inputs));
+                                            });
+  require(joint.explain(step.equation.b, made), "a term has another type than its constant");
+  return check.max_rel_error;
+}
+
+Obligation second_is_well_typed(const Joint& joint) {
+  const Graph& graph = joint.graph();
+  proof::Guards known;
+  std::vector<std::pair<std::size_t, Condition>> wanted;
+  std::map<std::string, bool> sizes;
+  const auto note_sizes = [&](const TensorType& type) {
+    for (const Index& size : type.shape)
+      for_each_atom(size, [&](const Atom& a) {
+        if (a.kind == Atom::Kind::kSymbol && sizes.emplace(a.name, true).second)
+          known.push_back(proof::at_least(Index::symbol(a.name), Index(1)));
+      });
+  };
+  for (const ValueId id : graph.inputs()) note_sizes(graph.value(id).type);
+  for (std::size_t n = 0; n < joint.first_nodes() + joint.second_nodes(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    if (!node.op) continue;
+    const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)).types_only());
+    for (const Requirement& r : definition.requirements()) {
+      if (r.condition.decided() == true) continue;
+      if (n < joint.first_nodes())
+        known.push_back(proof::guard(r.condition));
+      else
+        wanted.emplace_back(n, r.condition);
+    }
+  }
+  proof::Solver solver;
+  for (const auto& [position, condition] : wanted) {
+    const proof::Guard goal = proof::guard(condition);
+    if (std::find(known.begin(), known.end(), goal) != known.end()) continue;
+    if (!solver.proves(known, goal)) return {false, condition.to_string()};
+    known.push_back(goal);
+  }
+  return {};
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,72 @@
+// A proof that two models are equal: equations, each with its proof, that in their order lead from equal inputs to equal
+// outputs. On disk a folder: equality.json lists the equations, rules/ has the certificates of the rules that were applied, and
+// equations/ those of equations that are rules themselves.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "equivalence/checker/constants.h"
+#include "equivalence/checker/equation.h"
+#include "equivalence/checker/rewriting.h"
+
+namespace rewright::equivalence {
+
+struct Step {
+  enum class Kind {
+    kTerm,       // `b`, a constant of the second model, is a rounding of a term over constants of the first one
+    kRewriting,  // `applications` of rules lead from one side of the equation to the other
+    kRule,       // the equation is a rule that is proved by itself
+  };
+  Kind kind = Kind::kRewriting;
+  Equation equation;                      // kTerm: b, and the leaves of the term
+  std::vector<Application> applications;  // kRewriting
+  std::optional<Rule> term;               // kTerm: its source computes the constant from `leaves`; absent: the leaf itself
+  std::string certificate;                // kRule: the name of its file
+};
+
+struct Proof {
+  NameMap names;
+  double tolerance = kRoundingTolerance;
+  std::string first, second;  // SHA-256 of the models' files
+  std::vector<Step> steps;
+};
+
+// The bytes of equality.json, which end with their SHA-256, and back. Throws Error(kBadInput) if they are damaged.
+std::string write_proof(const Proof& proof);
+Proof read_proof(std::string_view bytes, const std::string& name);
+
+// Is the constant of a step a rounding of its term?
+RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance);
+
+// Adds the term of a step to the table, and makes the constant a rounding of it. Throws proof::Refusal if it is none. Returns
+// the largest relative difference.
+double add_term(Joint& joint, const Step& step, double tolerance);
+
+struct Obligation {
+  bool holds = true;
+  std::string condition;  // that is not known to hold
+};
+// Are all operators of the second model well-typed for all sizes for which those of the first one are?
+Obligation second_is_well_typed(const Joint& joint);
+
+struct ProofCheck {
+  bool accepted = false;
+  std::string reason;         // why not
+  std::size_t equations = 0;  // that were checked
+  std::size_t rules = 0;      // certificates of rules that were checked
+};
+struct ProofCheckOptions {
+  std::string solver{};  // as in CheckOptions
+  std::uint64_t seed = 1;
+  std::function<void(std::size_t done, std::size_t all)> progress{};
+};
+// Checks the proof in a folder: without a search, an e-graph, or normal forms. Throws Error(kBadInput) if a file is damaged, or
+// if it is a proof for other models.
+ProofCheck check_proof(const std::filesystem::path& a, const std::filesystem::path& b, const std::filesystem::path& folder,
+                       const ProofCheckOptions& options = {});
+
+}  // namespace rewright::equivalence

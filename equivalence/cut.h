@@ -1,0 +1,15 @@
+// Where to cut: the equation to prove for two values that are candidates for equality.
+#pragma once
+
+#include <optional>
+
+#include "equivalence/checker/equation.h"
+
+namespace rewright::equivalence {
+
+// Leaves of the second model's value are values that are already equal to one of the first; the first model's value is followed
+// back to them. With a `depth`, leaves are replaced so often by what computes them, for equations that need to see behind a
+// leaf. nullopt if nothing new comes of it.
+std::optional<Equation> cut(const Joint& joint, ValueId a, ValueId b, int depth);
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,417 @@
+#include "equivalence/prove.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "equivalence/cut.h"
+#include "equivalence/place.h"
+#include "equivalence/rewriting_search.h"
+#include "graph/file.h"
+#include "graph/onnx/onnx.h"
+#include "optimizer/inputs/sizes.h"
+#include "rules/io.h"
+#include "verifier/certificate.h"
+#include "verifier/checker/questions.h"
+#include "verifier/verify.h"
+
+namespace rewright::equivalence {
+
+std::string_view name(Verdict verdict) {
+  constexpr std::string_view kNames[] = {"proved", "refuted", "undecided"};
+  return kNames[static_cast<int>(verdict)];
+}
+
+namespace {
+
+constexpr int kMostCandidates = 4;        // tried for one value
+constexpr int kDepths = 3;                // of cuts
+constexpr std::size_t kMostInRule = 16;   // nodes of an equation that the prover is asked
+constexpr std::size_t kMostInGraph = 60;  // nodes of an equation that an e-graph is asked
+constexpr std::size_t kMostPlaces = 20;
+
+proof::VerifyOptions quick_verification(const std::filesystem::path& certificates) {
+  proof::VerifyOptions options;
+  options.instances = 0;
+  options.suggest_conditions = false;
+  options.solver.linear_steps = 400000, options.solver.nonlinear_steps = 600000;
+  options.certificates = certificates;
+  return options;
+}
+
+class Prover {
+ public:
+  Prover(const Graph& a, const Graph& b, const ProveOptions& options)
+      : a_(a),
+        b_(b),
+        options_(options),
+        joint_(a, b, options.names),
+        samples_(a, b, joint_, options.executors),
+        rules_(options.rules, {.math = MathClass::kNeedsFinite}) {
+    proof_.names = options.names, proof_.tolerance = options.tolerance;
+  }
+
+  Proving run() {
+    for (const ValueId id : a_.inputs()) result_.input_names.push_back(a_.value(id).name);
+    if (!joint_.outputs_are_equal()) {
+      run_samples();
+      explain_by_values();
+      if (!samples_.counterexample()) sweep();
+    }
+    conclude();
+    return std::move(result_);
+  }
+  Proof& proof() { return proof_; }
+  const std::set<std::string>& used_rules() const { return used_rules_; }
+
+ private:
+  bool ended() const { return options_.cancel.stop_requested() || std::chrono::steady_clock::now() > options_.deadline; }
+
+  // ---- Candidates
+
+  void run_samples() {
+    if (options_.executors.empty()) return;
+    std::vector<NamedSizes> sizes = fitting_sizes(a_, {});
+    const std::vector<std::string> open = open_sizes(a_, {});
+    // Other sizes as well: what agrees at one may differ at another.
+    for (const std::int64_t size : {3, 5}) {
+      NamedSizes given;
+      if (!open.empty()) given[open.front()] = size;
+      if (!given.empty())
+        for (const NamedSizes& fitting : fitting_sizes(a_, given)) {
+          sizes.insert(sizes.begin() + std::min<std::ptrdiff_t>(1, std::ssize(sizes)), fitting);
+          break;
+        }
+    }
+    if (sizes.empty()) sizes.emplace_back();
+    std::size_t next = 0;
+    for (int n = 0; n < options_.samples && !ended() && !samples_.counterexample(); ++n) {
+      if (options_.progress) options_.progress(0.1 * n / options_.samples, "running both models");
+      while (!samples_.add(sizes[next % sizes.size()], options_.seed + static_cast<std::uint64_t>(n)) &&
+             samples_.count() == 0 && next + 1 < sizes.size())
+        ++next;
+      if (samples_.count() == 0) break;
+      ++next;
+    }
+    index_candidates();
+  }
+
+  void index_candidates() {
+    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
+      if (joint_.is_of_first(id) && samples_.has(id)) by_key_.emplace(samples_.key(id), id);
+    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
+      if (joint_.is_of_first(id) && !joint_.graph().value(id).name.empty()) by_name_.emplace(joint_.graph().value(id).name, id);
+  }
+
+  std::vector<ValueId> candidates(ValueId b) const {
+    std::vector<ValueId> found;
+    std::set<ValueId> classes;
+    const Value& value = joint_.graph().value(b);
+    const auto offer = [&](ValueId a) {
+      const Value& other = joint_.graph().value(a);
+      if (other.type == value.type && other.shape_known == value.shape_known && classes.insert(joint_.find(a)).second)
+        found.push_back(a);
+    };
+    const auto name = by_name_.find(value.name);
+    const bool named = name != by_name_.end();
+    if (!samples_.has(b)) {
+      if (named) offer(name->second);
+      return found;
+    }
+    if (named && samples_.agree(name->second, b)) offer(name->second);
+    const auto [from, to] = by_key_.equal_range(samples_.key(b));
+    for (auto at = from; at != to && found.size() < kMostCandidates; ++at)
+      if (samples_.agree(at->second, b)) offer(at->second);
+    return found;
+  }
+
+  // ---- Constants
+
+  // Constants of the second model that are roundings of values that the first one computes from constants, or of its constants.
+  void explain_by_values() {
+    const std::vector<bool> constant = joint_.graph().constant_values();
+    std::multimap<std::string, ValueId> by_type;
+    std::map<ValueId, Tensor> evaluated;
+    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
+      if (joint_.is_of_first(id) && constant[id] && joint_.defined_by(id) == id)
+        by_type.emplace(to_string(joint_.graph().value(id).type), id);
+    for (ValueId id = 0; id < joint_.graph().value_count() && !ended(); ++id) {
+      if (!joint_.is_of_second(id) || !joint_.is_constant(id) || joint_.is_known(id) || joint_.defined_by(id) != id) continue;
+      const auto [from, to] = by_type.equal_range(to_string(joint_.graph().value(id).type));
+      for (auto at = from; at != to; ++at) {
+        Step step;
+        step.kind = Step::Kind::kTerm;
+        step.equation = {kNoValue, id, {at->second}};
+        try {
+          auto known = evaluated.find(at->second);
+          if (known == evaluated.end())
+            known = evaluated.emplace(at->second, evaluate_constant(joint_.graph(), at->second)).first;
+          const Tensor& found = joint_.graph().value(id).constant;
+          if (!check_rounding(joint_.graph(), at->second, known->second, found, options_.tolerance).explained) continue;
+          take_term(step);
+          break;
+        } catch (const Error&) {
+          evaluated.emplace(at->second, Tensor());
+        }
+      }
+    }
+  }
+
+  void take_term(const Step& step) {
+    const double error = add_term(joint_, step, options_.tolerance);
+    if (error > 0) result_.constants.push_back({joint_.graph().value(step.equation.b).name, error});
+    proof_.steps.push_back(step);
+    ++result_.equations;
+  }
+
+  // ---- Equations
+
+  void sweep() {
+    const std::size_t from = joint_.first_nodes(), count = joint_.second_nodes();
+    for (std::size_t n = 0; n < count && !ended() && !joint_.outputs_are_equal(); ++n) {
+      if (options_.progress)
+        options_.progress(0.1 + 0.9 * static_cast<double>(n) / static_cast<double>(count),
+                          std::to_string(result_.equations) + " equations");
+      const std::vector<ValueId> outputs = joint_.graph().nodes()[from + n]->outputs;
+      for (const ValueId b : outputs)
+        if (b != kNoValue && !joint_.is_known(b)) settle(b);
+    }
+    // An output may be one of the inputs, or computed by no node of its own.
+    for (const auto& [a, b] : joint_.outputs())
+      if (!joint_.equal(a, b) && !ended()) settle_pair(a, b);
+  }
+
+  void settle(ValueId b) {
+    for (const ValueId a : candidates(b)) {
+      if (ended()) return;
+      if (settle_pair(a, b)) return;
+    }
+  }
+
+  bool settle_pair(ValueId a, ValueId b) {
+    if (!(joint_.graph().value(a).type == joint_.graph().value(b).type)) return false;
+    std::string reason = "no proof was found";
+    for (int depth = 0; depth < kDepths && !ended(); ++depth) try {
+        const std::optional<Equation> equation = cut(joint_, a, b, depth);
+        if (!equation) break;
+        if (prove(*equation, reason)) {
+          open_.erase(b);
+          return true;
+        }
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
+        reason = error.what();
+        if (depth > 0) break;
+      }
+    open_.try_emplace(b, a, reason);
+    return false;
+  }
+
+  bool prove(const Equation& equation, std::string& reason) {
+    Statement statement = statement_of(joint_, equation);
+    if (statement.unexplained) {
+      explain_by_rewrites(statement);
+      if (joint_.equal(equation.a, equation.b)) return true;
+      statement = statement_of(joint_, equation);
+      if (statement.unexplained) {
+        reason = "constant \"" + joint_.graph().value(*statement.unexplained).name +
+                 "\" is not known to be a rounding of what the first model computes";
+      }
+    }
+    Step step;
+    step.equation = equation;
+    const std::string key = key_of(statement);
+    if (!key.empty() && refused_.count(key)) {
+      ++result_.cached;
+      return false;
+    }
+    if (by_rewriting(statement, key, step)) {
+      ++result_.by_rewriting;
+    } else if (!key.empty() && !statement.unexplained && by_rule(statement, key, step, reason)) {
+      ++result_.by_rule;
+    } else {
+      if (!key.empty()) refused_.insert(key);
+      return false;
+    }
+    if (!joint_.unite(equation.a, equation.b)) return false;
+    for (const Application& application : step.applications) used_rules_.insert(application.rule);
+    proof_.steps.push_back(std::move(step));
+    ++result_.equations;
+    return true;
+  }
+
+  static std::string key_of(const Statement& statement) {
+    try {
+      return to_algebra(rule_of(statement));
+    } catch (const Error&) {  // no rule can say it
+      return {};
+    }
+  }
+
+  bool by_rewriting(const Statement& statement, const std::string& key, Step& step) {
+    if (statement.graph.nodes().size() > kMostInGraph || may_be_less_defined(statement)) return false;
+    step.kind = Step::Kind::kRewriting;
+    if (const auto known = rewrites_.find(key); !key.empty() && known != rewrites_.end()) {
+      if (proves(statement, rules_, known->second)) {
+        ++result_.cached;
+        step.applications = known->second;
+        return true;
+      }
+    }
+    std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
+    if (!found) return false;
+    step.applications = std::move(*found);
+    if (!key.empty()) rewrites_[key] = step.applications;
+    return true;
+  }
+
+  bool by_rule(const Statement& statement, const std::string& key, Step& step, std::string& reason) {
+    if (statement.graph.nodes().size() > kMostInRule) {
+      reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
+      return false;
+    }
+    auto known = proved_.find(key);
+    if (known == proved_.end()) {
+      Rule rule = rule_of(statement);
+      rule.name = "equation_" + std::to_string(proved_.size());
+      const std::filesystem::path folder = options_.certificate.empty() ? "" : options_.certificate / "equations";
+      if (!folder.empty()) std::filesystem::create_directories(folder);
+      const proof::Verdict verdict = proof::verify(rule, quick_verification(folder));
+      const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
+      known = proved_.emplace(key, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
+    } else {
+      ++result_.cached;
+    }
+    if (!known->second.first) {
+      reason = known->second.second;
+      return false;
+    }
+    step.kind = Step::Kind::kRule;
+    step.applications.clear();
+    step.certificate = known->second.second;
+    return true;
+  }
+
+  void explain_by_rewrites(const Statement& statement) {
+    if (statement.graph.nodes().size() > kMostInGraph) return;
+    for (const Step& step : search_terms(joint_, statement, rules_, options_.tolerance, {}))
+      if (!joint_.is_known(step.equation.b)) take_term(step);
+  }
+
+  // ---- The verdict
+
+  void conclude() {
+    if (samples_.counterexample()) {
+      refuted();
+      return;
+    }
+    if (joint_.outputs_are_equal()) {
+      const Obligation obligation = second_is_well_typed(joint_);
+      if (obligation.holds) {
+        result_.verdict = Verdict::kProved;
+        return;
+      }
+      result_.reason = "it is open whether the second model is defined for all sizes: " + obligation.condition;
+      return;
+    }
+    undecided();
+  }
+
+  void refuted() {
+    result_.verdict = Verdict::kRefuted;
+    result_.counterexample = samples_.counterexample();
+    result_.reason = "output \"" + result_.counterexample->output + "\" differs";
+    const auto& outputs = joint_.outputs();
+    std::size_t wrong = 0;
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      if (a_.outputs()[k].name == result_.counterexample->output) wrong = k;
+    const DifferingPair pair = first_difference(joint_, samples_, outputs[wrong].first, outputs[wrong].second);
+    result_.places.push_back(
+        {place_name(joint_, pair.a), place_name(joint_, pair.b), Verdict::kRefuted, "the first that differ"});
+    result_.smallest = smallest_difference(joint_, samples_, pair, [&](const Graph& x, const Graph& y) {
+      const Joint small(x, y, {});
+      Samples tried(x, y, small, options_.executors);
+      const auto sizes = fitting_sizes(x, {});
+      for (std::uint64_t seed = 0; seed < 2 && !tried.counterexample(); ++seed)
+        tried.add(sizes.empty() ? NamedSizes{} : sizes.front(), options_.seed + seed);
+      return tried.counterexample().has_value();
+    });
+  }
+
+  void undecided() {
+    for (const auto& [b, open] : open_) {
+      if (joint_.is_known(b) || result_.places.size() >= kMostPlaces) continue;
+      result_.places.push_back({place_name(joint_, open.first), place_name(joint_, b), Verdict::kUndecided, open.second});
+    }
+    const auto add_outputs = [&] {
+      for (const auto& [a, b] : joint_.outputs())
+        if (!joint_.equal(a, b)) {
+          const DifferingPair pair = first_difference(joint_, samples_, a, b);
+          result_.places.push_back({place_name(joint_, pair.a), place_name(joint_, pair.b), Verdict::kUndecided,
+                                    samples_.count() == 0 ? "the models were not executed: " + samples_.note()
+                                                          : "no value of the first model agrees with it"});
+        }
+    };
+    if (result_.places.empty()) add_outputs();
+    if (ended())
+      result_.reason = "the time was up";
+    else if (!result_.places.empty())
+      result_.reason = result_.places.front().reason;
+  }
+
+  const Graph &a_, &b_;
+  const ProveOptions& options_;
+  Joint joint_;
+  Samples samples_;
+  RuleIndex rules_;
+  Proof proof_;
+  Proving result_;
+  std::multimap<std::uint64_t, ValueId> by_key_;
+  std::map<std::string, ValueId> by_name_;
+  std::map<ValueId, std::pair<ValueId, std::string>> open_;  // values of the second model that were not proved, and why
+  std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the equation says
+  std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
+  std::set<std::string, std::less<>> refused_;
+  std::set<std::string> used_rules_;
+};
+
+std::string digest_of(const std::filesystem::path& file) { return proof::hexadecimal(proof::sha256(map_file(file).text())); }
+
+// The certificates of the rules that were applied.
+void write_certificates(const ProveOptions& options, const std::set<std::string>& used) {
+  const std::filesystem::path folder = options.certificate / "rules";
+  std::filesystem::create_directories(folder);
+  for (const Rule& rule : options.rules) {
+    if (!used.count(rule.name)) continue;
+    proof::VerifyOptions verification;
+    verification.certificates = folder;
+    verification.suggest_conditions = false;
+    if (proof::verify(rule, verification).outcome != proof::Outcome::kProved)
+      throw Error(ErrorCode::kUnsupported, "rule " + rule.name + " is not proved", options.certificate.string());
+  }
+}
+
+}  // namespace
+
+Proving prove(const Graph& a, const Graph& b, const ProveOptions& options) { return Prover(a, b, options).run(); }
+
+Proving prove(const std::filesystem::path& a, const std::filesystem::path& b, const ProveOptions& options) {
+  const Graph first = import_onnx(a), second = import_onnx(b);
+  if (!options.certificate.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(options.certificate, failure);
+    if (failure) throw Error(ErrorCode::kMissing, "cannot be created: " + failure.message(), options.certificate.string());
+  }
+  Prover prover(first, second, options);
+  Proving result = prover.run();
+  if (result.verdict == Verdict::kProved && !options.certificate.empty()) {
+    write_certificates(options, prover.used_rules());
+    prover.proof().first = digest_of(a), prover.proof().second = digest_of(b);
+    write_file(options.certificate / "equality.json", write_proof(prover.proof()));
+  }
+  return result;
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,250 @@
+#include "equivalence/rewriting_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "optimizer/saturation/saturation.h"
+#include "verifier/checker/questions.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::size_t kMostTermNodes = 14, kMostTerms = 12;
+
+Limits limits_of(double seconds) {
+  const auto time = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+  return Limits(std::chrono::steady_clock::now() + time, ~std::size_t{0}, {});
+}
+
+// The nodes that the second output needs, in order.
+std::vector<std::size_t> nodes_of_second(const Graph& graph) {
+  const std::vector<std::int32_t> producers = graph.producers();
+  std::set<std::size_t> needed;
+  std::vector<ValueId> open{graph.outputs()[1].value};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (producers[id] < 0 || !needed.insert(static_cast<std::size_t>(producers[id])).second) continue;
+    for (const ValueId input : graph.nodes()[static_cast<std::size_t>(producers[id])]->inputs)
+      if (input != kNoValue) open.push_back(input);
+  }
+  return {needed.begin(), needed.end()};
+}
+
+// Applications name terms where the e-graph has its own numbers.
+std::vector<Application> in_terms(const Graph& graph, const RuleIndex& rules, const CertificateStep& step) {
+  EGraph again(graph, rules.options().for_training);
+  EMatcher matcher(again, rules);
+  again.rebuild();
+  const TermTable terms(graph);
+  std::map<ENodeId, std::uint32_t> numbers;
+  for (ENodeId id = 0; id < again.node_count(); ++id) {
+    const ENode& node = again.node(id);
+    numbers.emplace(id, node.leaf != kNoValue ? terms.term_of_value(node.leaf)
+                                              : terms.term_of_node(static_cast<std::size_t>(node.position)));
+  }
+  auto next = static_cast<std::uint32_t>(terms.size());
+  std::vector<Application> result;
+  for (const Rewrite& rewrite : step.rewrites) {
+    const std::uint32_t rule = rules.find(rewrite.rule).value();
+    std::vector<ENodeId> where(rewrite.where.begin(), rewrite.where.end());
+    Application application{rewrite.rule, {}, rewrite.swapped};
+    for (const ENodeId id : where) application.where.push_back(numbers.at(id));
+    const std::optional<EMatch> match = matcher.find_at(rule, where, rewrite.swapped);
+    const std::optional<EMatcher::Made> made = match ? matcher.apply(*match, 0) : std::nullopt;
+    if (!made) return {};
+    again.rebuild();
+    for (const ENodeId id : made->nodes) numbers.emplace(id, next++);
+    result.push_back(std::move(application));
+  }
+  return result;
+}
+
+// The smallest terms of constants of the first model, by class.
+class Terms {
+ public:
+  Terms(const Joint& joint, const Statement& statement, const Saturation& saturation)
+      : joint_(joint), statement_(statement), graph_(saturation.graph()) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (ENodeId id = 0; id < graph_.node_count(); ++id) changed = offer(id) || changed;
+    }
+  }
+
+  // The e-nodes' classes with a term of this type, smallest terms first.
+  std::vector<ClassId> of_type(const TensorType& type) const {
+    std::vector<std::pair<std::size_t, ClassId>> found;
+    for (const auto& [id, best] : best_)
+      if (graph_.type_of(graph_.type(id)) == type) found.emplace_back(best.cost, id);
+    std::sort(found.begin(), found.end());
+    if (found.size() > kMostTerms) found.resize(kMostTerms);
+    std::vector<ClassId> result;
+    for (const auto& [cost, id] : found) result.push_back(id);
+    return result;
+  }
+
+  // A step whose term computes the class; its `b` is not set.
+  Step step_of(ClassId id) {
+    Step step;
+    step.kind = Step::Kind::kTerm;
+    Rule rule;
+    rule.name = "term", rule.description = "of constants";
+    std::map<ClassId, PatternValue> made;
+    const PatternValue output = add(id, step, rule, made);
+    if (output.kind == PatternValue::Kind::kInput) return step;
+    rule.source.outputs = {output};
+    rule.source = canonical(rule.source);
+    rule.target = rule.source;
+    step.term = std::move(rule);
+    return step;
+  }
+
+ private:
+  struct Best {
+    std::size_t cost = 0;
+    ENodeId node = 0;
+    std::uint32_t output = 0;
+  };
+
+  bool offer(ENodeId id) {
+    const ENode& node = graph_.node(id);
+    if (!node.live) return false;
+    std::size_t cost = 0;
+    if (node.leaf != kNoValue) {
+      if (!graph_.graph().is_constant(node.leaf) || !joint_.is_known(statement_.classes.at(node.leaf))) return false;
+    } else {
+      if (!node.op || node.op->random()) return false;
+      cost = 1;
+      for (const ClassId input : graph_.inputs(id)) {
+        if (input == kNoClass) continue;
+        const auto known = best_.find(graph_.find(input));
+        if (known == best_.end()) return false;
+        cost += known->second.cost;
+      }
+      // Other outputs of a node are not named in a term.
+      if (cost > kMostTermNodes || graph_.outputs(id).size() != 1) return false;
+    }
+    const ClassId output = graph_.find(graph_.outputs(id)[0]);
+    const auto [known, is_new] = best_.try_emplace(output, Best{cost, id, 0});
+    if (!is_new && known->second.cost <= cost) return false;
+    known->second = {cost, id, 0};
+    return true;
+  }
+
+  PatternValue add(ClassId value, Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) {
+    const ClassId id = graph_.find(value);
+    if (const auto known = made.find(id); known != made.end()) return known->second;
+    const ENodeId best = best_.at(id).node;
+    const ENode& node = graph_.node(best);
+    if (node.leaf != kNoValue) {
+      const Value& leaf = graph_.graph().value(node.leaf);
+      PatternInput input;
+      input.name = "x" + std::to_string(rule.inputs.size());
+      input.shape.front = leaf.type.shape;
+      input.shape.open = false;
+      input.type = {TypePattern::Kind::kFixed, leaf.type.type, ""};
+      rule.inputs.push_back(std::move(input));
+      step.equation.leaves.push_back(joint_.defined_by(statement_.classes.at(node.leaf)));
+      return made.emplace(id, PatternValue::input(static_cast<std::uint32_t>(rule.inputs.size() - 1))).first->second;
+    }
+    PatternNode added{node.op, {}, {}, 1};
+    for (const AttributeValue& attribute : graph_.attributes(node.attributes))
+      added.attributes.push_back(Expression::literal(attribute));
+    for (const ClassId input : graph_.inputs(best))
+      added.inputs.push_back(input == kNoClass ? PatternValue::absent() : add(input, step, rule, made));
+    rule.source.nodes.push_back(std::move(added));
+    return made.emplace(id, PatternValue::node(static_cast<std::uint32_t>(rule.source.nodes.size() - 1))).first->second;
+  }
+
+  const Joint& joint_;
+  const Statement& statement_;
+  const EGraph& graph_;
+  std::map<ClassId, Best> best_;
+};
+
+}  // namespace
+
+const Rule* rule_named(const RuleIndex& rules, const std::string& name) {
+  const std::optional<std::uint32_t> number = rules.find(name);
+  return number ? &rules.rules()[*number] : nullptr;
+}
+
+bool proves(const Statement& statement, const RuleIndex& rules, const std::vector<Application>& applications) {
+  try {
+    TermTable terms(statement.graph);
+    for (const Application& application : applications) {
+      const Rule* rule = rule_named(rules, application.rule);
+      if (!rule) return false;
+      terms.apply(*rule, application);
+    }
+    return terms.outputs_are_equal();
+  } catch (const proof::Refusal&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<std::vector<Application>> search_rewrites(const Statement& statement, const RuleIndex& rules,
+                                                        const RewritingEffort& effort) {
+  SaturationOptions options;
+  options.nodes = effort.nodes, options.iterations = 1;
+  Saturation saturation(statement.graph, rules, options);
+  Limits limits = limits_of(effort.seconds);
+  const EGraph& e = saturation.graph();
+  const ClassId a = e.value_of(statement.graph.outputs()[0].value), b = e.value_of(statement.graph.outputs()[1].value);
+  for (std::size_t i = 0; i < effort.iterations && !e.equal(a, b); ++i)
+    if (saturation.run(limits) != StopReason::kDone) break;
+  if (!e.equal(a, b)) return std::nullopt;
+  std::vector<ENodeId> chosen;
+  for (const std::size_t position : nodes_of_second(statement.graph))
+    chosen.push_back(e.node_at(static_cast<std::int32_t>(position)).value());
+  try {
+    std::vector<Application> found = in_terms(statement.graph, rules, explain_choice(saturation, chosen));
+    if (proves(statement, rules, found)) return found;
+  } catch (const Error&) {  // an explanation that cannot be followed
+  }
+  return std::nullopt;
+}
+
+std::vector<Step> search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
+                               const RewritingEffort& effort) {
+  // The first model's side alone: what it does not mention cannot explain anything.
+  Graph first = statement.graph;
+  std::vector<GraphOutput> outputs{first.outputs()[0], first.outputs()[0]};
+  first.set_outputs(outputs);
+  first.drop_nodes_from(statement.nodes_of_a);
+  SaturationOptions options;
+  options.nodes = effort.nodes, options.iterations = effort.iterations;
+  Saturation saturation(first, rules, options);
+  Limits limits = limits_of(effort.seconds);
+  saturation.run(limits);
+  Terms terms(joint, statement, saturation);
+  std::vector<Step> result;
+  std::set<ValueId> done;
+  for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
+    if (!statement.graph.is_constant(id) || joint.is_known(statement.classes.at(id))) continue;
+    const ValueId constant = joint.defined_by(statement.classes.at(id));
+    if (!done.insert(constant).second) continue;
+    for (const ClassId candidate : terms.of_type(statement.graph.value(id).type)) {
+      Step step = terms.step_of(candidate);
+      step.equation.b = constant;
+      try {
+        if (!check_term(joint, step, tolerance).explained) continue;
+      } catch (const proof::Refusal&) {
+        continue;
+      } catch (const Error&) {
+        continue;
+      }
+      result.push_back(std::move(step));
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,37 @@
+// Searches rewrites that prove an equation, in an e-graph of both sides, and terms over constants of the first model that a
+// constant of the second one is a rounding of.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "equivalence/checker/equation.h"
+#include "equivalence/checker/proof.h"
+#include "optimizer/limits/limits.h"
+#include "optimizer/matching/match.h"
+
+namespace rewright::equivalence {
+
+struct RewritingEffort {
+  std::size_t nodes = 500;  // live e-nodes
+  std::size_t iterations = 6;
+  double seconds = 3;
+};
+
+// The rewrites from one side to the other; nullopt if none were found. They were followed once.
+std::optional<std::vector<Application>> search_rewrites(const Statement& statement, const RuleIndex& rules,
+                                                        const RewritingEffort& effort);
+
+// The rule with a name among those of the index; null if there is none.
+const Rule* rule_named(const RuleIndex& rules, const std::string& name);
+// Do the applications prove the statement?
+bool proves(const Statement& statement, const RuleIndex& rules, const std::vector<Application>& applications);
+
+// Steps that explain constants of the second model in the statement by terms over constants of the first one, which rules
+// suggest: what folding a rewritten graph gives.
+std::vector<Step> search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
+                               const RewritingEffort& effort);
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,222 @@
+#include "equivalence/samples.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/hash_mix.h"
+#include "expressions/difference.h"
+#include "graph/execute.h"
+#include "optimizer/inputs/inputs.h"
+#include "optimizer/inputs/sizes.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::size_t kElements = 48;  // of a value that are kept
+constexpr double kCandidate = 2e-3;    // relative difference up to which values are candidates
+constexpr double kBeyondRounding = 8;  // times what slightly changed inputs make of an output
+
+// The graph with every tensor that it computes as an output.
+Graph with_all_outputs(const Graph& graph) {
+  Graph result = graph;
+  std::vector<GraphOutput> outputs;
+  for (const auto& node : graph.nodes())
+    for (const ValueId id : node->outputs)
+      if (id != kNoValue && graph.value(id).shape_known && graph.value(id).type.type != DataType::kUndefined &&
+          graph.value(id).type.type != DataType::kString && !graph.is_constant(id))
+        outputs.push_back({"v" + std::to_string(id), id, graph.value(id).type, true});
+  result.set_outputs(std::move(outputs));
+  return result;
+}
+
+std::vector<Tensor> slightly_changed(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> result;
+  for (const Tensor& input : inputs) {
+    result.push_back(input);
+    if (!is_real(input.type())) continue;
+    std::vector<double> elements = input.reals();
+    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] *= i % 2 == 0 ? 1 + 0x1p-20 : 1 - 0x1p-20;
+    result.back() = Tensor::from_reals(input.type(), input.sizes(), elements);
+  }
+  return result;
+}
+
+bool all_finite(const Tensor& tensor) {
+  if (!is_real(tensor.type())) return true;
+  const std::vector<double> elements = tensor.reals();
+  return std::all_of(elements.begin(), elements.end(), [](double e) { return std::isfinite(e); });
+}
+
+}  // namespace
+
+Samples::Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors)
+    : a_(a), b_(b), joint_(joint), executors_(std::move(executors)) {}
+
+Samples::Summary Samples::summary_of(const Tensor& tensor) {
+  Summary s;
+  s.type = tensor.type(), s.sizes = tensor.sizes();
+  const std::vector<double> elements = tensor.reals();
+  std::uint64_t state = 1;
+  for (const double e : elements) {
+    s.largest = std::max(s.largest, std::isfinite(e) ? std::abs(e) : 0);
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const double weight = static_cast<double>(state >> 40) * 0x1p-24;
+    if (!std::isfinite(e)) continue;
+    s.sum += e, s.weighted += weight * e, s.magnitude += std::abs(e);
+  }
+  for (std::size_t k = 0; k < std::min(kElements, elements.size()); ++k)
+    s.elements.push_back(elements[k * elements.size() / std::min(kElements, elements.size())]);
+  return s;
+}
+
+bool Samples::agree(const Summary& a, const Summary& b) {
+  if (a.type != b.type || a.sizes != b.sizes) return false;
+  const bool exact = !is_real(a.type);
+  const double most = std::max(a.largest, b.largest), scale = std::max(a.magnitude, b.magnitude);
+  const auto close = [&](double x, double y, double of) {
+    return x == y || (std::isnan(x) && std::isnan(y)) || (!exact && std::abs(x - y) <= kCandidate * of);
+  };
+  for (std::size_t k = 0; k < a.elements.size(); ++k)
+    if (!close(a.elements[k], b.elements[k], most)) return false;
+  return close(a.sum, b.sum, scale) && close(a.weighted, b.weighted, scale);
+}
+
+bool Samples::agree(ValueId a, ValueId b) const {
+  return !values_.empty() && std::all_of(values_.begin(), values_.end(), [&](const Summaries& values) {
+    const auto x = values.find(a), y = values.find(b);
+    return x != values.end() && y != values.end() && agree(x->second, y->second);
+  });
+}
+
+bool Samples::has(ValueId id) const { return !values_.empty() && values_[0].count(id) > 0; }
+
+std::uint64_t Samples::key(ValueId id) const {
+  const Summary& s = values_.at(0).at(id);
+  std::uint64_t key = static_cast<std::uint64_t>(s.type);
+  for (const std::int64_t size : s.sizes) key = hash_mix(key, static_cast<std::uint64_t>(size));
+  return key;
+}
+
+// Runs with all values as outputs, with the first executor that can.
+Samples::Executed Samples::execute(const Graph& graph, const std::vector<Tensor>& inputs, bool is_second) const {
+  const Graph all = with_all_outputs(graph);
+  std::optional<Error> failure;
+  for (const CheckExecutor& executor : executors_) try {
+      const std::vector<Tensor> results = executor.run(all, inputs);
+      Executed executed;
+      std::map<ValueId, std::size_t> number;
+      for (std::size_t k = 0; k < results.size(); ++k) {
+        const ValueId id = all.outputs()[k].value;
+        number.emplace(id, k);
+        executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(results[k]));
+      }
+      for (const GraphOutput& output : graph.outputs()) {
+        if (const auto found = number.find(output.value); found != number.end()) {
+          executed.outputs.push_back(results[found->second]);
+        } else if (graph.is_constant(output.value)) {
+          executed.outputs.push_back(graph.value(output.value).constant);
+        } else {
+          const auto input = std::find(graph.inputs().begin(), graph.inputs().end(), output.value);
+          if (input == graph.inputs().end()) return {outputs_only(graph, inputs), std::move(executed.values)};
+          executed.outputs.push_back(inputs[static_cast<std::size_t>(input - graph.inputs().begin())]);
+        }
+      }
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        executed.values.emplace(is_second ? joint_.of_second(graph.inputs()[i]) : graph.inputs()[i], summary_of(inputs[i]));
+      return executed;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
+      if (!failure || error.code() == ErrorCode::kBadInput) failure = error;
+    }
+  throw failure.value();
+}
+
+std::vector<Tensor> Samples::outputs_only(const Graph& graph, const std::vector<Tensor>& inputs) const {
+  std::optional<Error> failure;
+  for (const CheckExecutor& executor : executors_) try {
+      return executor.run(graph, inputs);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
+      if (!failure || error.code() == ErrorCode::kBadInput) failure = error;
+    }
+  throw failure.value();
+}
+
+std::vector<Tensor> Samples::for_second(const std::vector<Tensor>& inputs) const {
+  std::vector<Tensor> others;
+  for (const ValueId id : b_.inputs()) {
+    const auto at = std::find(a_.inputs().begin(), a_.inputs().end(), joint_.of_second(id));
+    others.push_back(inputs.at(static_cast<std::size_t>(at - a_.inputs().begin())));
+  }
+  return others;
+}
+
+std::vector<Tensor> Samples::in_order_of_first(std::vector<Tensor> outputs) const {
+  std::vector<Tensor> result;
+  for (const auto& pair : joint_.outputs())
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (joint_.of_second(b_.outputs()[i].value) == pair.second) {
+        result.push_back(outputs[i]);
+        break;
+      }
+  return result;
+}
+
+bool Samples::add(const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed) {
+  const Graph a = with_named_sizes(a_, sizes);
+  for (const Attempt& attempt : attempts(a)) try {
+      const std::vector<Tensor> inputs = random_inputs(a, {}, seed + attempt.seed, attempt.draw);
+      Executed first = execute(a, inputs, false);
+      const std::vector<Tensor> others = for_second(inputs);
+      const Graph b = with_sizes(b_, bind_sizes(b_, others));
+      Executed second;
+      try {
+        second = execute(b, others, true);
+      } catch (const Error& error) {
+        note_ = std::string("the second one cannot be executed: ") + error.what();
+        return false;
+      }
+      compare(inputs, a, first.outputs, in_order_of_first(second.outputs));
+      first.values.merge(second.values);
+      values_.push_back(std::move(first.values));
+      return true;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
+      if (note_.empty()) note_ = error.what();
+    }
+  return false;
+}
+
+// Outputs differ if they do so by more than rounding does, twice: with and without inner values as outputs.
+void Samples::compare(const std::vector<Tensor>& inputs, const Graph& sized, const std::vector<Tensor>& x,
+                      const std::vector<Tensor>& y) {
+  if (counterexample_ || has_random_results(a_) || has_random_results(b_)) return;
+  std::vector<Tensor> again, others, shaken;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!all_finite(x[i])) continue;
+    const auto differs = [&](const Tensor& p, const Tensor& q) -> std::optional<Difference> {
+      if (p.type() != q.type() || p.sizes() != q.sizes()) return Difference{HUGE_VAL, 1, false};
+      const Difference d = difference(p, q);
+      if (d.absolute == 0 || d.relative() <= tolerated_relative_error(p.type())) return std::nullopt;
+      return d;
+    };
+    const auto d = differs(x[i], y[i]);
+    if (!d) continue;
+    if (again.empty()) {
+      again = outputs_only(sized, inputs);
+      const std::vector<Tensor> to_second = for_second(inputs);
+      others = in_order_of_first(outputs_only(with_sizes(b_, bind_sizes(b_, to_second)), to_second));
+      shaken = outputs_only(sized, slightly_changed(inputs));
+    }
+    if (!differs(again[i], others[i])) continue;
+    const bool comparable = shaken[i].type() == x[i].type() && shaken[i].sizes() == x[i].sizes();
+    const double unavoidable = comparable ? difference(x[i], shaken[i]).absolute : 0;
+    if (d->absolute <= kBeyondRounding * unavoidable) continue;
+    counterexample_ = {inputs, sized.outputs()[i].name, d->absolute, d->relative()};
+    return;
+  }
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,68 @@
+// Both models on the same random inputs: values that agree are candidates for equality, and outputs that differ refute it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "equivalence/checker/joint.h"
+#include "optimizer/checking/check.h"
+
+namespace rewright::equivalence {
+
+struct Counterexample {
+  std::vector<Tensor> inputs;  // in the order of the first model's
+  std::string output;          // of the first model, that differs
+  double max_abs_error = 0, max_rel_error = 0;
+};
+
+class Samples {
+ public:
+  // `executors`: each is asked for what those before cannot execute.
+  Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors);
+
+  // Runs both at these sizes. False if the first one cannot be executed there; `note()` says why.
+  bool add(const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed);
+  const std::string& note() const { return note_; }
+  std::size_t count() const { return values_.size(); }
+
+  // Do two values agree, up to rounding, in all samples?
+  bool agree(ValueId a, ValueId b) const;
+  bool has(ValueId id) const;
+  // Equal for values that agree: of the type and sizes in the first sample.
+  std::uint64_t key(ValueId id) const;
+  // Inputs on which outputs differ by more than rounding.
+  const std::optional<Counterexample>& counterexample() const { return counterexample_; }
+
+ private:
+  struct Summary {
+    DataType type = DataType::kUndefined;
+    Sizes sizes;
+    double largest = 0, sum = 0, weighted = 0, magnitude = 0;
+    std::vector<double> elements;  // some of them
+  };
+  using Summaries = std::map<ValueId, Summary>;
+  static Summary summary_of(const Tensor& tensor);
+  static bool agree(const Summary& a, const Summary& b);
+  struct Executed {
+    std::vector<Tensor> outputs;
+    Summaries values;
+  };
+  Executed execute(const Graph& graph, const std::vector<Tensor>& inputs, bool is_second) const;
+  std::vector<Tensor> outputs_only(const Graph& graph, const std::vector<Tensor>& inputs) const;
+  std::vector<Tensor> for_second(const std::vector<Tensor>& inputs) const;
+  std::vector<Tensor> in_order_of_first(std::vector<Tensor> outputs) const;
+  void compare(const std::vector<Tensor>& inputs, const Graph& sized, const std::vector<Tensor>& x,
+               const std::vector<Tensor>& y);
+
+  const Graph &a_, &b_;
+  const Joint& joint_;
+  std::vector<CheckExecutor> executors_;
+  std::vector<Summaries> values_;  // by sample
+  std::optional<Counterexample> counterexample_;
+  std::string note_;
+};
+
+}  // namespace rewright::equivalence

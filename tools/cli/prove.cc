@@ -1,0 +1,134 @@
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "api/options.h"
+#include "api/proving.h"
+#include "base/error.h"
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+struct ProveOptions {
+  CommonOptions common;
+  std::string first, second, certificate, check, reduce, counterexample, solver, budget = "600s";
+  std::vector<std::string> names;
+  double tolerance = 1e-6;
+  int samples = 3;
+};
+
+std::map<std::string, std::string> parse_names(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> names;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
+      throw Error(ErrorCode::kUsage, "\"" + pair + "\" is not NAME=NAME", "--map");
+    if (!names.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
+      throw Error(ErrorCode::kUsage, "\"" + pair.substr(0, equals) + "\" is there twice", "--map");
+  }
+  return names;
+}
+
+std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
+  std::ostringstream text;
+  const std::string verdict = facts.at("verdict");
+  const std::string reason = facts.at("reason");
+  text << verdict << ": " << options.second
+       << (verdict == "proved"    ? " computes what " + options.first + " computes"
+           : verdict == "refuted" ? " does not compute what " + options.first + " computes"
+                                  : " was not proved to compute what " + options.first + " computes")
+       << (reason.empty() ? "" : "; " + reason) << "\n  " << facts.at("equations") << " equations beyond equal operators ("
+       << facts.at("by_rewriting") << " by rewriting, " << facts.at("by_rule") << " as rules, " << std::setprecision(3)
+       << facts.at("seconds").get<double>() << " s)\n";
+  for (const auto& place : facts.at("places"))
+    text << "  " << place.at("verdict").get<std::string>() << ": \"" << place.at("a").get<std::string>() << "\" and \""
+         << place.at("b").get<std::string>() << "\": " << place.at("reason").get<std::string>() << "\n";
+  double largest = 0;
+  for (const auto& constant : facts.at("constants")) largest = std::max(largest, constant.at("max_rel_error").get<double>());
+  if (!facts.at("constants").empty())
+    text << "  " << facts.at("constants").size() << " constants of the second one are roundings, by at most " << largest
+         << "\n";
+  if (facts.contains("max_rel_error"))
+    text << "  largest error " << facts.at("max_abs_error").get<double>() << " absolute, "
+         << facts.at("max_rel_error").get<double>() << " relative\n";
+  if (facts.contains("inputs")) {
+    text << "  see rewright compare " << options.first << " " << options.second;
+    for (const auto& [name, file] : facts.at("inputs").items()) text << " --input " << name << "=" << file.get<std::string>();
+    text << "\n";
+  }
+  if (facts.contains("reduced"))
+    text << "  the smallest that differ: " << facts.at("reduced")[0].get<std::string>() << " and "
+         << facts.at("reduced")[1].get<std::string>() << "\n";
+  return text.str();
+}
+
+int prove_command(const ProveOptions& options) {
+  Progress progress(options.common);
+  Interruption interruption;
+  ProvingRequest request;
+  request.first = options.first, request.second = options.second;
+  request.names = parse_names(options.names);
+  request.tolerance = options.tolerance;
+  request.certificate = options.certificate, request.reduce = options.reduce, request.counterexample = options.counterexample;
+  request.seed = options.common.seed, request.samples = options.samples, request.threads = thread_count(options.common);
+  request.seconds = parse_seconds(options.budget);
+  request.cancel = interruption.token();
+  request.progress = [&](double fraction, const std::string& note) { progress.update("proving", fraction, note); };
+  const nlohmann::json facts = prove_models(request);
+  say(options.common, text_of(options, facts));
+  write_json(options.common, facts);
+  return facts.at("verdict") == "proved" ? kDone : kNo;
+}
+
+int check_command(const ProveOptions& options) {
+  Progress progress(options.common);
+  const nlohmann::json facts = check_equality(options.first, options.second, options.check, options.solver,
+                                              [&](double fraction) { progress.update("checking", fraction, ""); });
+  std::ostringstream text;
+  text << options.check << ": ";
+  if (facts.at("accepted"))
+    text << "accepted: " << facts.at("equations") << " equations, " << facts.at("rules") << " certificates of rules\n";
+  else
+    text << "refused: " << facts.at("reason").get<std::string>() << "\n";
+  say(options.common, text.str());
+  write_json(options.common, facts);
+  return facts.at("accepted") ? kDone : kNo;
+}
+
+}  // namespace
+
+CLI::App* add_prove(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<ProveOptions>();
+  ProveOptions& o = *options;
+  CLI::App* command =
+      add_command(program, "prove", "Prove two models equal for all inputs and sizes, or name where they differ",
+                  "rewright prove model.onnx faster.onnx --certificate proof", o.common);
+  command->add_option("first", o.first, "a model")->required()->type_name("A.onnx");
+  command->add_option("second", o.second, "another model with the same inputs and outputs")->required()->type_name("B.onnx");
+  command->add_option("--certificate", o.certificate, "a folder for the proof, which --check follows")->type_name("DIR");
+  command->add_option("--check", o.check, "follow the proof in this folder, and search nothing")->type_name("DIR");
+  command->add_option("--solver", o.solver, "with --check: a program that answers questions in SMT-LIB (\"z3 -in\")")
+      ->type_name("COMMAND");
+  command->add_option("--reduce", o.reduce, "a folder for the smallest models that differ, and for inputs on which they do")
+      ->type_name("DIR");
+  command->add_option("--counterexample", o.counterexample, "a folder for inputs on which the models differ")->type_name("DIR");
+  command->add_option("--map", o.names, "an input or output of the first model, and its name in the second one (repeatable)")
+      ->type_name("NAME=NAME");
+  command
+      ->add_option("--tolerance", o.tolerance,
+                   "relative difference up to which a constant of float is a rounding (other types: in proportion)")
+      ->check(CLI::Range(0.0, 1e-2))
+      ->capture_default_str();
+  command->add_option("--runs", o.samples, "random inputs on which both are run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--budget", o.budget, "time after which what is open stays so")->capture_default_str();
+  command->callback([options, &run] {
+    run = [options] { return options->check.empty() ? prove_command(*options) : check_command(*options); };
+  });
+  return command;
+}
+
+}  // namespace rewright::cli
