@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "equivalence/constant_terms.h"
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
 #include "equivalence/rewriting_search.h"
@@ -58,6 +59,7 @@ class Prover {
     if (!joint_.outputs_are_equal()) {
       run_samples();
       explain_by_values();
+      explain_by_moves();
       if (!samples_.counterexample()) sweep();
     }
     conclude();
@@ -159,6 +161,10 @@ class Prover {
     }
   }
 
+  void explain_by_moves() {
+    for (const Step& step : moved_constants(joint_, options_.tolerance)) take_term(step);
+  }
+
   void take_term(const Step& step) {
     const double error = add_term(joint_, step, options_.tolerance);
     if (error > 0) result_.constants.push_back({joint_.graph().value(step.equation.b).name, error});
@@ -211,14 +217,19 @@ class Prover {
 
   bool prove(const Equation& equation, std::string& reason) {
     Statement statement = statement_of(joint_, equation);
+    if (by_any_method(statement, equation, reason)) return true;
+    // With more known of its constants it is another equation.
+    if (!explain_constants(statement)) return false;
+    if (joint_.equal(equation.a, equation.b)) return true;
+    statement = statement_of(joint_, equation);
+    return by_any_method(statement, equation, reason);
+  }
+
+  bool by_any_method(const Statement& statement, const Equation& equation, std::string& reason) {
     if (statement.unexplained) {
-      explain_by_rewrites(statement);
-      if (joint_.equal(equation.a, equation.b)) return true;
-      statement = statement_of(joint_, equation);
-      if (statement.unexplained) {
-        reason = "constant \"" + joint_.graph().value(*statement.unexplained).name +
-                 "\" is not known to be a rounding of what the first model computes";
-      }
+      reason = "constant \"" + joint_.graph().value(*statement.unexplained).name +
+               "\" is not known to be a rounding of what the first model computes";
+      return false;
     }
     Step step;
     step.equation = equation;
@@ -229,7 +240,7 @@ class Prover {
     }
     if (by_rewriting(statement, key, step)) {
       ++result_.by_rewriting;
-    } else if (!key.empty() && !statement.unexplained && by_rule(statement, key, step, reason)) {
+    } else if (!key.empty() && by_rule(statement, key, step, reason)) {
       ++result_.by_rule;
     } else {
       if (!key.empty()) refused_.insert(key);
@@ -294,10 +305,24 @@ class Prover {
     return true;
   }
 
-  void explain_by_rewrites(const Statement& statement) {
-    if (statement.graph.nodes().size() > kMostInGraph) return;
-    for (const Step& step : search_terms(joint_, statement, rules_, options_.tolerance, {}))
-      if (!joint_.is_known(step.equation.b)) take_term(step);
+  // Terms for constants of the statement; true if there are new ones.
+  bool explain_constants(const Statement& statement) {
+    if (statement.graph.nodes().size() > kMostInGraph) return false;
+    bool explained = false;
+    const auto take = [&](const std::vector<Step>& steps) {
+      for (const Step& step : steps) {
+        if (joint_.is_explained(step.equation.b)) continue;
+        try {
+          take_term(step);
+          explained = true;
+        } catch (const proof::Refusal&) {  // its class has a definition
+        }
+      }
+    };
+    take(known_numbers(joint_, statement, options_.tolerance));
+    if (!statement.unexplained) return explained;
+    take(search_terms(joint_, statement, rules_, options_.tolerance, {}));
+    return explained;
   }
 
   // ---- The verdict

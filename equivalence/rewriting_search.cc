@@ -229,7 +229,7 @@ std::vector<Step> search_terms(const Joint& joint, const Statement& statement, c
   for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
     if (!statement.graph.is_constant(id) || joint.is_known(statement.classes.at(id))) continue;
     const ValueId constant = joint.defined_by(statement.classes.at(id));
-    if (!done.insert(constant).second) continue;
+    if (!done.insert(constant).second || joint.is_explained(constant)) continue;
     for (const ClassId candidate : terms.of_type(statement.graph.value(id).type)) {
       Step step = terms.step_of(candidate);
       step.equation.b = constant;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "equivalence/checker/constants.h"
 #include "expressions/exact_number.h"
 
 namespace rewright::equivalence {
@@ -70,7 +71,7 @@ class StatementBuilder {
 
   void add_leaf(ValueId of_class, ValueId made) {
     if (joint_.is_constant(made) && !leaves_.count(of_class)) {
-      if (!joint_.is_known(of_class)) result_.unexplained = made;
+      if (!joint_.is_known(of_class) && !is_one_number(joint_.graph().value(made).constant)) result_.unexplained = made;
       remember(of_class, result_.graph.add_constant(joint_.graph().value(made).constant));
       return;
     }
@@ -111,6 +112,9 @@ class RuleWriter {
     rule_.description = "of two models";
     rule_.source = side(graph_.outputs()[0].value);
     rule_.target = side(graph_.outputs()[1].value);
+    complete_source();
+    rule_.source = canonical(rule_.source);
+    rule_.target = canonical(rule_.target);
     check_rule(rule_);
     return std::move(rule_);
   }
@@ -172,7 +176,33 @@ class RuleWriter {
         if (node.outputs[o] != kNoValue) made.emplace(node.outputs[o], PatternValue::node(number, o));
     }
     pattern.outputs.push_back(value(output));
-    return canonical(pattern);
+    return pattern;
+  }
+
+  // The source of a rule is an operator, and reads all inputs: what only the target reads is an output of both sides.
+  void complete_source() {
+    const auto identity = [&](const PatternValue& value) {
+      const Operator& op = registry().get("Identity");
+      PatternNode node{&op, {}, {value}, 1};
+      Attributes defaults = op.defaults();
+      for (AttributeValue& attribute : defaults) node.attributes.push_back(Expression::literal(std::move(attribute)));
+      rule_.source.nodes.push_back(std::move(node));
+      return PatternValue::node(static_cast<std::uint32_t>(rule_.source.nodes.size() - 1));
+    };
+    std::vector<bool> read(rule_.inputs.size());
+    for (const PatternNode& node : rule_.source.nodes)
+      for (const PatternValue& value : node.inputs)
+        if (value.kind == PatternValue::Kind::kInput) read[value.number] = true;
+    PatternValue& output = rule_.source.outputs[0];
+    if (output.kind == PatternValue::Kind::kInput) {
+      read[output.number] = true;
+      output = identity(output);
+    }
+    for (std::uint32_t i = 0; i < rule_.inputs.size(); ++i) {
+      if (read[i]) continue;
+      rule_.target.outputs.push_back(PatternValue::input(i));
+      rule_.source.outputs.push_back(identity(PatternValue::input(i)));
+    }
   }
 
   // An input, or a constant: as a number if it is one, else any tensor.
@@ -195,14 +225,6 @@ class RuleWriter {
     return PatternValue::input(numbers_.at(id));
   }
 
-  static bool is_one_number(const Tensor& tensor) {
-    const std::size_t size = byte_size(tensor.type());
-    const std::span<const std::byte> bytes = tensor.bytes();
-    if (tensor.type() == DataType::kString || size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
-    return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin()) &&
-           std::isfinite(Tensor(tensor.type(), {}, nullptr, bytes.data()).reals()[0]);
-  }
-
   const Graph& graph_;
   Rule rule_;
   std::unordered_map<ValueId, std::uint32_t> numbers_;
@@ -219,7 +241,21 @@ void collect_partial(const Element& e, std::set<std::string>& found, std::set<co
   for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
 }
 
+bool is_finite(const Tensor& tensor) {
+  if (!is_real(tensor.type())) return true;
+  const std::vector<double> elements = tensor.reals();
+  return std::all_of(elements.begin(), elements.end(), [](double e) { return std::isfinite(e); });
+}
+
 }  // namespace
+
+bool is_one_number(const Tensor& tensor) {
+  const std::size_t size = byte_size(tensor.type());
+  const std::span<const std::byte> bytes = tensor.bytes();
+  if (tensor.type() == DataType::kString || size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
+  return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin()) &&
+         std::isfinite(Tensor(tensor.type(), {}, nullptr, bytes.data()).reals()[0]);
+}
 
 Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most) {
   return StatementBuilder(joint, equation, most).run(equation);
@@ -229,11 +265,18 @@ Rule rule_of(const Statement& statement) { return RuleWriter(statement.graph).ru
 
 bool may_be_less_defined(const Statement& statement) {
   std::set<std::string> a, b;
+  const std::vector<bool> constant = statement.graph.constant_values();
   for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
     const Node& node = *statement.graph.nodes()[n];
     const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
     std::set<const ElementNode*> seen;
-    for (const Output& output : definition.outputs()) collect_partial(output.element, n < statement.nodes_of_a ? a : b, seen);
+    std::set<std::string> found;
+    for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
+    // What is computed from constants alone is defined if it is finite.
+    const bool defined = found.empty() || std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+                           return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
+                         });
+    if (!defined || n < statement.nodes_of_a) (n < statement.nodes_of_a ? a : b).insert(found.begin(), found.end());
   }
   return !std::includes(a.begin(), a.end(), b.begin(), b.end());
 }

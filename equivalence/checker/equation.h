@@ -18,17 +18,20 @@ struct Equation {
 
 // What an equation says.
 struct Statement {
-  Graph graph;                         // inputs: the leaves; outputs: both values
-  std::vector<ValueId> leaves;         // of each input: the class in the table
-  std::vector<ValueId> classes;        // of each value of the graph
-  std::size_t nodes_of_a = 0;          // the first nodes compute `a`, the others only `b`
-  std::optional<ValueId> unexplained;  // a constant of the second model that no term defines
+  Graph graph;                   // inputs: the leaves; outputs: both values
+  std::vector<ValueId> leaves;   // of each input: the class in the table
+  std::vector<ValueId> classes;  // of each value of the graph
+  std::size_t nodes_of_a = 0;    // the first nodes compute `a`, the others only `b`
+  std::optional<ValueId> unexplained;
 };
 
 // Both values, back to the leaves, inputs, constants, and results of nodes without a denotation. Throws Error(kUnsupported) if
 // that takes more nodes than `most`.
 inline constexpr std::size_t kMostNodes = 120;
 Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most = kMostNodes);
+
+// Are all elements the same finite number?
+bool is_one_number(const Tensor& tensor);
 
 // source = target, where constants of many elements are any tensors of their types, and named sizes any sizes. Throws
 // Error(kUnsupported) if it cannot be written as a rule.

@@ -335,11 +335,17 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
 }
 
 bool Joint::explain(ValueId constant, ValueId term) {
-  if (is_known(constant) || !graph_.is_constant(constant) || !compatible(constant, term)) return false;
-  // All constants of its class have its bytes; none of them is of the first model.
+  if (!may_explain(constant, term) || !compatible(constant, term)) return false;
   for (ValueId id = 0; id < explained_.size(); ++id)
     if (graph_.is_constant(id) && equal(id, constant)) explained_[id] = true;
   return unite(constant, term);
+}
+
+// Each constant is explained once. One of the first model only by a number.
+bool Joint::may_explain(ValueId constant, ValueId term) const {
+  if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
+  const std::int32_t position = producers_[term];
+  return !is_known(constant) || (position >= 0 && graph_.nodes()[static_cast<std::size_t>(position)]->inputs.empty());
 }
 
 bool Joint::outputs_are_equal() const {

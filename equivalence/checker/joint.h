@@ -56,8 +56,10 @@ class Joint {
   bool unite(ValueId a, ValueId b);
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);
-  // `constant`, of the second model, is a rounding of `term`, and defined by it from now on.
+  // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
+  // explained already, and for a constant of the first model unless the term is a number.
   bool explain(ValueId constant, ValueId term);
+  bool is_explained(ValueId constant) const { return explained_[constant]; }
 
   bool outputs_are_equal() const;
 
@@ -72,6 +74,7 @@ class Joint {
   void close();
   bool merge(ValueId a, ValueId b);
   void learn_sizes(const TensorType& a, const TensorType& b);
+  bool may_explain(ValueId constant, ValueId term) const;
   bool compatible(ValueId a, ValueId b) const;
   std::int64_t rank(ValueId id) const;
 

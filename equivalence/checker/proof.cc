@@ -109,7 +109,8 @@ ValueId term_of(const Step& step, const std::vector<ValueId>& leaves,
 void require_leaves(const Joint& joint, const Step& step) {
   const auto in_table = [&](ValueId id) { return id < joint.graph().value_count(); };
   const ValueId constant = step.equation.b;
-  require(in_table(constant) && joint.is_constant(constant) && !joint.is_known(constant), "no constant to be explained");
+  require(in_table(constant) && joint.is_constant(constant) && (!joint.is_known(constant) || step.equation.leaves.empty()),
+          "no constant to be explained");
   for (const ValueId leaf : step.equation.leaves)
     require(in_table(leaf) && joint.is_of_first(leaf) && (!step.term || joint.is_constant(leaf)),
             "a term reads what is no constant of the first model");

@@ -1,0 +1,249 @@
+#include "equivalence/constant_terms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "verifier/checker/questions.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::size_t kMostJoined = 16;    // constants in one
+constexpr double kFarFromRounding = 1e-4;  // relative difference beyond which elements are not compared any further
+
+// A constant of the first model with its axes in another order. Its elements are read where they stand.
+struct Piece {
+  ValueId leaf;  // in the joint table
+  const Tensor* tensor;
+  Sizes sizes, strides;  // after the permutation
+  std::vector<std::size_t> permutation;
+  bool is_moved() const { return !std::is_sorted(permutation.begin(), permutation.end()); }
+  // The place in the tensor of a row-major place in the permuted one.
+  std::int64_t place(std::int64_t at) const {
+    std::int64_t result = 0;
+    for (std::size_t k = sizes.size(); k-- > 0; at /= sizes[k]) result += at % sizes[k] * strides[k];
+    return result;
+  }
+};
+
+double element(const Tensor& tensor, std::int64_t at) {
+  if (tensor.type() == DataType::kFloat) return static_cast<double>(tensor.data<float>()[static_cast<std::size_t>(at)]);
+  return Tensor(tensor.type(), {}, nullptr, tensor.bytes().data() + static_cast<std::size_t>(at) * byte_size(tensor.type()))
+      .reals()[0];
+}
+
+bool near(double a, double b) { return a == b || std::abs(a - b) <= kFarFromRounding * std::max(std::abs(a), std::abs(b)); }
+
+// A rule whose source is the term, written node by node.
+class TermWriter {
+ public:
+  TermWriter() { step_.kind = Step::Kind::kTerm, rule_.name = "term", rule_.description = "of constants"; }
+
+  PatternValue leaf(const Piece& piece) {
+    PatternInput input;
+    input.name = "x" + std::to_string(rule_.inputs.size());
+    input.shape.front = to_indices(piece.tensor->sizes());
+    input.shape.open = false;
+    input.type = {TypePattern::Kind::kFixed, piece.tensor->type(), ""};
+    rule_.inputs.push_back(std::move(input));
+    step_.equation.leaves.push_back(piece.leaf);
+    const PatternValue value = PatternValue::input(static_cast<std::uint32_t>(rule_.inputs.size() - 1));
+    if (!piece.is_moved()) return value;
+    Indices permutation;
+    for (const std::size_t axis : piece.permutation) permutation.emplace_back(axis);
+    return node("Transpose", {{"perm", permutation}}, {value});
+  }
+
+  PatternValue node(std::string_view name, std::initializer_list<std::pair<std::string_view, AttributeValue>> given,
+                    std::vector<PatternValue> inputs) {
+    const Operator& op = registry().get(name);
+    Attributes attributes = op.defaults();
+    for (const auto& [field, value] : given) attributes.at(op.field(field).value()) = value;
+    PatternNode node{&op, {}, std::move(inputs), 1};
+    for (AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(std::move(value)));
+    rule_.source.nodes.push_back(std::move(node));
+    return PatternValue::node(static_cast<std::uint32_t>(rule_.source.nodes.size() - 1));
+  }
+
+  Step finish(PatternValue output, ValueId constant) {
+    step_.equation.b = constant;
+    if (output.kind != PatternValue::Kind::kInput) {
+      rule_.source.outputs = {output};
+      rule_.source = canonical(rule_.source);
+      rule_.target = rule_.source;
+      step_.term = std::move(rule_);
+    }
+    return std::move(step_);
+  }
+
+ private:
+  Step step_;
+  Rule rule_;
+};
+
+bool holds(const Joint& joint, const Step& step, double tolerance) {
+  try {
+    return check_term(joint, step, tolerance).explained;
+  } catch (const proof::Refusal&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// All orders of the axes for few of them, else the given one.
+std::vector<std::vector<std::size_t>> permutations(std::size_t rank) {
+  std::vector<std::size_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<std::size_t>> all{order};
+  if (rank < 2 || rank > 4) return all;
+  while (std::next_permutation(order.begin(), order.end())) all.push_back(order);
+  return all;
+}
+
+class Mover {
+ public:
+  explicit Mover(const Joint& joint) : joint_(joint) {
+    const Graph& graph = joint.graph();
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      const Tensor& tensor = graph.value(id).constant;
+      if (!joint.is_of_first(id) || !tensor || !is_real(tensor.type()) || tensor.size() == 0 || joint.defined_by(id) != id)
+        continue;
+      for (std::vector<std::size_t>& permutation : permutations(tensor.sizes().size())) {
+        Piece piece{id, &tensor, {}, {}, {}};
+        Sizes strides(tensor.sizes().size(), 1);
+        for (std::size_t k = strides.size(); k-- > 1;) strides[k - 1] = strides[k] * tensor.sizes()[k];
+        for (const std::size_t axis : permutation) {
+          piece.sizes.push_back(tensor.sizes()[axis]);
+          piece.strides.push_back(strides[axis]);
+        }
+        piece.permutation = std::move(permutation);
+        pieces_.push_back(std::move(piece));
+      }
+    }
+  }
+
+  std::optional<Step> explain(ValueId constant, double tolerance) const {
+    const Tensor& tensor = joint_.graph().value(constant).constant;
+    if (!is_real(tensor.type()) || tensor.size() == 0) return std::nullopt;
+    for (const Piece& piece : pieces_) {
+      if (piece.tensor->type() != tensor.type() || piece.tensor->size() != tensor.size()) continue;
+      if (!stands_at(piece, tensor, piece.sizes, 0, 0)) continue;
+      TermWriter writer;
+      PatternValue value = writer.leaf(piece);
+      if (piece.sizes != tensor.sizes()) value = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {value});
+      const Step step = writer.finish(value, constant);
+      if (holds(joint_, step, tolerance)) return step;
+    }
+    for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
+      if (const auto step = joined(constant, tensor, axis, tolerance)) return step;
+    return std::nullopt;
+  }
+
+ private:
+  // Is the piece what stands in the tensor, seen with these sizes, from this row of the axis on?
+  static bool stands_at(const Piece& piece, const Tensor& tensor, const Sizes& sizes, std::size_t axis, std::int64_t row) {
+    std::int64_t inner = 1;
+    for (std::size_t k = axis + 1; k < sizes.size(); ++k) inner *= sizes[k];
+    const std::int64_t rows = sizes.empty() ? 1 : piece.sizes[axis], all_rows = sizes.empty() ? 1 : sizes[axis];
+    const std::int64_t count = piece.tensor->size();
+    const auto same = [&](std::int64_t at) {
+      const std::int64_t outer = at / (rows * inner), rest = at % (rows * inner);
+      return near(element(tensor, (outer * all_rows + row) * inner + rest), element(*piece.tensor, piece.place(at)));
+    };
+    // A few elements first: most pieces are another.
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(count, 8); ++k)
+      if (!same(k * count / 8)) return false;
+    for (std::int64_t at = 0; at < count; ++at)
+      if (!same(at)) return false;
+    return true;
+  }
+
+  std::optional<Step> joined(ValueId constant, const Tensor& tensor, std::size_t axis, double tolerance) const {
+    const Sizes& sizes = tensor.sizes();
+    std::vector<const Piece*> found;
+    std::int64_t row = 0;
+    while (row < sizes[axis] && found.size() < kMostJoined) {
+      const auto next = std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
+        if (piece.tensor->type() != tensor.type() || piece.sizes.size() != sizes.size()) return false;
+        for (std::size_t k = 0; k < piece.sizes.size(); ++k)
+          if (k != axis && piece.sizes[k] != sizes[k]) return false;
+        return row + piece.sizes[axis] <= sizes[axis] && stands_at(piece, tensor, sizes, axis, row);
+      });
+      if (next == pieces_.end()) return std::nullopt;
+      found.push_back(&*next);
+      row += next->sizes[axis];
+    }
+    if (row < sizes[axis] || found.size() < 2) return std::nullopt;
+    TermWriter writer;
+    std::vector<PatternValue> values;
+    for (const Piece* piece : found) values.push_back(writer.leaf(*piece));
+    const Step step = writer.finish(writer.node("Concat", {{"axis", Index(axis)}}, std::move(values)), constant);
+    return holds(joint_, step, tolerance) ? std::optional(step) : std::nullopt;
+  }
+
+  const Joint& joint_;
+  std::vector<Piece> pieces_;
+};
+
+void collect_numbers(const Element& e, std::set<double>& found, std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return;
+  if (e->kind == ElementNode::Kind::kConstant && e->scalar == Scalar::kReal && e->real.symbol.empty() && e->real.value != 0 &&
+      std::isfinite(e->real.value)) {
+    found.insert(e->real.value);
+    found.insert(1 / e->real.value);
+  }
+  for (const Element& argument : e->arguments) collect_numbers(argument, found, seen);
+}
+
+}  // namespace
+
+std::vector<Step> moved_constants(const Joint& joint, double tolerance) {
+  std::vector<Step> steps;
+  std::optional<Mover> mover;
+  for (ValueId id = 0; id < joint.graph().value_count(); ++id) {
+    if (!joint.is_of_second(id) || !joint.is_constant(id) || joint.is_known(id) || joint.defined_by(id) != id ||
+        is_one_number(joint.graph().value(id).constant))
+      continue;
+    if (!mover) mover.emplace(joint);
+    if (auto step = mover->explain(id, tolerance)) steps.push_back(std::move(*step));
+  }
+  return steps;
+}
+
+std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance) {
+  std::set<double> numbers;
+  for (const auto& node : statement.graph.nodes()) {
+    const Definition definition = node->op->define(node->attributes, Inputs::of(statement.graph.operand_types(*node)));
+    std::set<const ElementNode*> seen;
+    if (!node->op->is_fill())
+      for (const Output& output : definition.outputs()) collect_numbers(output.element, numbers, seen);
+  }
+  std::vector<Step> steps;
+  std::set<ValueId> done;
+  for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
+    if (!statement.graph.is_constant(id)) continue;
+    const ValueId constant = joint.defined_by(statement.classes.at(id));
+    const Tensor& tensor = joint.graph().value(constant).constant;
+    if (!is_real(tensor.type()) || !is_one_number(tensor) || joint.is_explained(constant) || !done.insert(constant).second)
+      continue;
+    const double value = tensor.reals()[0];
+    for (const double number : numbers) {
+      if (number == value || !near(number, value)) continue;
+      TermWriter writer;
+      const Step step = writer.finish(
+          writer.node("Fill", {{"value", Real(number)}, {"shape", to_indices(tensor.sizes())}, {"type", tensor.type()}}, {}),
+          constant);
+      if (!holds(joint, step, tolerance)) continue;
+      steps.push_back(step);
+      break;
+    }
+  }
+  return steps;
+}
+
+}  // namespace rewright::equivalence
