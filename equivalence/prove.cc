@@ -240,7 +240,7 @@ class Prover {
     }
     if (by_rewriting(statement, key, step)) {
       ++result_.by_rewriting;
-    } else if (!key.empty() && by_rule(statement, key, step, reason)) {
+    } else if (!key.empty() && by_rule(statement, step, reason)) {
       ++result_.by_rule;
     } else {
       if (!key.empty()) refused_.insert(key);
@@ -255,7 +255,7 @@ class Prover {
 
   static std::string key_of(const Statement& statement) {
     try {
-      return to_algebra(rule_of(statement));
+      return to_algebra(rule_of(statement, SizesInRule::kAsGiven));
     } catch (const Error&) {  // no rule can say it
       return {};
     }
@@ -278,31 +278,47 @@ class Prover {
     return true;
   }
 
-  bool by_rule(const Statement& statement, const std::string& key, Step& step, std::string& reason) {
+  bool by_rule(const Statement& statement, Step& step, std::string& reason) {
     if (statement.graph.nodes().size() > kMostInRule) {
       reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
       return false;
     }
-    auto known = proved_.find(key);
+    for (const SizesInRule sizes : {SizesInRule::kAny, SizesInRule::kAsGiven}) {
+      if (ended()) return false;
+      const std::optional<std::string> certificate = proved_rule(statement, sizes, reason);
+      if (!certificate) continue;
+      step.kind = Step::Kind::kRule;
+      step.applications.clear();
+      step.certificate = *certificate, step.sizes = sizes;
+      return true;
+    }
+    return false;
+  }
+
+  // The name of the certificate, of each rule once.
+  std::optional<std::string> proved_rule(const Statement& statement, SizesInRule sizes, std::string& reason) {
+    Rule rule;
+    try {
+      rule = rule_of(statement, sizes);
+    } catch (const Error& error) {
+      reason = error.what();
+      return std::nullopt;
+    }
+    const std::string text = to_algebra(rule);
+    auto known = proved_.find(text);
     if (known == proved_.end()) {
-      Rule rule = rule_of(statement);
       rule.name = "equation_" + std::to_string(proved_.size());
       const std::filesystem::path folder = options_.certificate.empty() ? "" : options_.certificate / "equations";
       if (!folder.empty()) std::filesystem::create_directories(folder);
       const proof::Verdict verdict = proof::verify(rule, quick_verification(folder));
       const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
-      known = proved_.emplace(key, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
+      known = proved_.emplace(text, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
     } else {
       ++result_.cached;
     }
-    if (!known->second.first) {
-      reason = known->second.second;
-      return false;
-    }
-    step.kind = Step::Kind::kRule;
-    step.applications.clear();
-    step.certificate = known->second.second;
-    return true;
+    if (known->second.first) return known->second.second;
+    reason = known->second.second;
+    return std::nullopt;
   }
 
   // Terms for constants of the statement; true if there are new ones.

@@ -51,7 +51,7 @@ class Checker {
       require(terms.outputs_are_equal(), "the rewrites do not lead to equal values");
     } else {
       const proof::Certificate certificate = checked(folder_ / "equations" / (plain(step.certificate) + ".certificate"));
-      Rule stated = proof::proved_part(rule_of(statement)), proved = proof::proved_part(certificate.rule);
+      Rule stated = proof::proved_part(rule_of(statement, step.sizes)), proved = proof::proved_part(certificate.rule);
       stated.name = proved.name;
       require(hash(stated) == hash(proved) && to_algebra(stated) == to_algebra(proved),
               "a certificate is about another equation");
@@ -73,7 +73,7 @@ class Checker {
     const FileBytes bytes = map_file(file);
     const proof::CheckOptions options{.solver = options_.solver, .seed = options_.seed};
     const proof::CertificateCheck result = proof::check_certificate(bytes.text(), file.string(), options);
-    require(result.accepted, "a certificate is refused");
+    if (!result.accepted) throw Refusal{file.filename().string() + " is refused: " + result.reason};
     ++report_.rules;
     return certificates_.emplace(file, proof::read_certificate(bytes.text(), file.string())).first->second;
   }

@@ -102,9 +102,22 @@ class StatementBuilder {
   Statement result_;
 };
 
+constexpr std::int64_t kSmallNumber = 7;  // an axis, a stride, the size of a window
+
 class RuleWriter {
  public:
-  explicit RuleWriter(const Graph& graph) : graph_(graph) {}
+  RuleWriter(const Graph& graph, SizesInRule sizes) : graph_(graph), sizes_(sizes) {
+    // A rule about one type of reals is one about all of them.
+    std::set<DataType> reals;
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (is_real(graph.value(id).type.type)) reals.insert(graph.value(id).type.type);
+    for (const auto& node : graph.nodes())
+      for (const AttributeValue& value : node->attributes)
+        if (const auto* type = std::get_if<DataType>(&value); type && is_real(*type)) reals.insert(*type);
+    const bool is_input = std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                                      [&](ValueId id) { return is_real(graph.value(id).type.type); });
+    if (reals.size() == 1 && is_input) any_real_ = *reals.begin();
+  }
 
   Rule run() {
     for (const ValueId id : graph_.inputs()) add_input(id, "x" + std::to_string(rule_.inputs.size()));
@@ -125,13 +138,18 @@ class RuleWriter {
     input.name = name;
     for (const Index& size : graph_.value(id).type.shape) input.shape.front.push_back(renamed(size));
     input.shape.open = false;
-    input.type = {TypePattern::Kind::kFixed, graph_.value(id).type.type, ""};
+    const DataType type = graph_.value(id).type.type;
+    input.type = {TypePattern::Kind::kFixed, type, ""};
+    if (type == any_real_) input.type = {TypePattern::Kind::kReal, DataType::kUndefined, "T"};
     numbers_.emplace(id, static_cast<std::uint32_t>(rule_.inputs.size()));
     rule_.inputs.push_back(std::move(input));
   }
 
   // Names of sizes become names of variables.
   Index renamed(const Index& index) {
+    if (const auto number = index.constant(); number && sizes_ == SizesInRule::kAny && *number > kSmallNumber)
+      return numbers_as_names_.try_emplace(*number, Index::symbol("s" + std::to_string(numbers_as_names_.size())))
+          .first->second;
     return substitute(index, [&](const Atom& a) -> std::optional<Index> {
       if (a.kind == Atom::Kind::kLoad) throw Error(ErrorCode::kUnsupported, "a size that is an element");
       if (a.kind != Atom::Kind::kSymbol) return std::nullopt;
@@ -140,6 +158,7 @@ class RuleWriter {
   }
 
   Expression literal(AttributeValue value) {
+    if (const auto* type = std::get_if<DataType>(&value); type && *type == any_real_) return Expression::variable("T");
     if (auto* index = std::get_if<Index>(&value)) *index = renamed(*index);
     if (auto* list = std::get_if<Indices>(&value))
       for (Index& index : *list) index = renamed(index);
@@ -215,9 +234,9 @@ class RuleWriter {
       const auto place = [&](std::string_view field) { return fill.field(field).value(); };
       Attributes attributes = fill.defaults();
       attributes[place("value")] = Real(tensor.reals()[0]);
-      attributes[place("shape")] = to_indices(tensor.sizes());
+      attributes[place("shape")] = to_indices(tensor.sizes());  // renamed by literal()
       attributes[place("type")] = tensor.type();
-      for (const AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(value));
+      for (const AttributeValue& value : attributes) node.attributes.push_back(literal(value));
       pattern.nodes.push_back(std::move(node));
       return PatternValue::node(static_cast<std::uint32_t>(pattern.nodes.size() - 1));
     }
@@ -226,6 +245,9 @@ class RuleWriter {
   }
 
   const Graph& graph_;
+  SizesInRule sizes_;
+  std::map<std::int64_t, Index> numbers_as_names_;
+  DataType any_real_ = DataType::kUndefined;  // the only type of reals, which may be any
   Rule rule_;
   std::unordered_map<ValueId, std::uint32_t> numbers_;
   std::map<std::string, Index> names_;
@@ -261,7 +283,7 @@ Statement statement_of(const Joint& joint, const Equation& equation, std::size_t
   return StatementBuilder(joint, equation, most).run(equation);
 }
 
-Rule rule_of(const Statement& statement) { return RuleWriter(statement.graph).run(); }
+Rule rule_of(const Statement& statement, SizesInRule sizes) { return RuleWriter(statement.graph, sizes).run(); }
 
 bool may_be_less_defined(const Statement& statement) {
   std::set<std::string> a, b;

@@ -33,9 +33,15 @@ Statement statement_of(const Joint& joint, const Equation& equation, std::size_t
 // Are all elements the same finite number?
 bool is_one_number(const Tensor& tensor);
 
+// Which numbers in shapes and attributes a rule is about.
+enum class SizesInRule {
+  kAsGiven,  // those that are there
+  kAny,      // larger ones stand for any sizes, equal ones for equal sizes: one proof for many equations
+};
+
 // source = target, where constants of many elements are any tensors of their types, and named sizes any sizes. Throws
 // Error(kUnsupported) if it cannot be written as a rule.
-Rule rule_of(const Statement& statement);
+Rule rule_of(const Statement& statement, SizesInRule sizes);
 
 // Does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined where `a`
 // is defined.

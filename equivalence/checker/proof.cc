@@ -28,7 +28,8 @@ json to_json(const Step& step) {
                  {"b", step.equation.b},
                  {"leaves", step.equation.leaves}};
   if (step.term) result["term"] = to_algebra(*step.term);
-  if (!step.certificate.empty()) result["certificate"] = step.certificate;
+  if (!step.certificate.empty())
+    result["certificate"] = step.certificate, result["any_sizes"] = step.sizes == SizesInRule::kAny;
   json& list = result["applications"] = json::array();
   for (const Application& a : step.applications) list.push_back({{"rule", a.rule}, {"where", a.where}, {"swapped", a.swapped}});
   return result;
@@ -43,6 +44,7 @@ Step step_of(const json& text) {
   step.equation.a = text.at("a"), step.equation.b = text.at("b");
   step.equation.leaves = text.at("leaves").get<std::vector<ValueId>>();
   step.certificate = text.value("certificate", "");
+  step.sizes = text.value("any_sizes", false) ? SizesInRule::kAny : SizesInRule::kAsGiven;
   if (text.contains("term")) {
     std::vector<Rule> rules = parse_algebra(text.at("term").get<std::string>(), "a term");
     if (rules.size() != 1) throw Error(ErrorCode::kBadInput, "a term is not one");

@@ -26,6 +26,7 @@ struct Step {
   std::vector<Application> applications;  // kRewriting
   std::optional<Rule> term;               // kTerm: its source computes the constant from `leaves`; absent: the leaf itself
   std::string certificate;                // kRule: the name of its file
+  SizesInRule sizes = SizesInRule::kAny;  // kRule
 };
 
 struct Proof {

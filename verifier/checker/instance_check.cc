@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,6 +22,7 @@ namespace rewright::proof {
 namespace {
 
 struct TooLarge {};
+constexpr std::size_t kMostSteps = 3000000;  // of one sum
 
 // Evaluates index expressions, guards and sums for known values of all symbols.
 class Evaluation {
@@ -145,21 +147,25 @@ class Evaluation {
 
   // Assigns bound variables one by one, starting with those whose bounds are known.
   void for_each(const Indices& variables, const Guards& guards, const std::function<void()>& visit) {
-    if (++steps_ > 300000) throw TooLarge{};
+    if (++steps_ > kMostSteps) throw TooLarge{};
     if (variables.empty()) {
       if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return holds(g); })) visit();
       return;
     }
     std::size_t best = 0;
-    std::int64_t low = -60, high = 60;
+    std::int64_t low = 0, high = std::numeric_limits<std::int64_t>::max();
     for (std::size_t i = 0; i < variables.size(); ++i) {
-      std::int64_t below = -60, above = 60;
+      std::int64_t below = -60, above = 60;  // where no guard says more
+      bool has_below = false, has_above = false;
       for (const Guard& g : guards) {
         const int c = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, variables[i]) : 0;
         const auto open = [&](const Index& v) { return !(v == variables[i]) && occurs(v, g); };
         if (c == 0 || std::any_of(variables.begin(), variables.end(), open)) continue;
         const std::int64_t value = at(solved_for(g.value, variables[i]));
-        (c > 0 ? below : above) = c > 0 ? std::max(below, value) : std::min(above, value);
+        if (c > 0)
+          below = std::exchange(has_below, true) ? std::max(below, value) : value;
+        else
+          above = std::exchange(has_above, true) ? std::min(above, value) : value;
       }
       if (above - below < high - low) best = i, low = below, high = above;
     }
