@@ -224,6 +224,21 @@ std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, 
       for (const Output& output : definition.outputs()) collect_numbers(output.element, numbers, seen);
   }
   std::vector<Step> steps;
+  for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
+    const Node& node = *statement.graph.nodes()[n];
+    for (std::size_t f = 0; f < node.attributes.size() && !node.op->is_fill(); ++f) {
+      const Real* real = std::get_if<Real>(&node.attributes[f]);
+      if (!real || static_cast<double>(static_cast<float>(real->value)) != real->value) continue;
+      const auto number = std::find_if(numbers.begin(), numbers.end(), [&](double v) {
+        return v != real->value && std::abs(v - real->value) <= tolerance * std::abs(v);
+      });
+      if (number == numbers.end()) continue;
+      Step step;
+      step.kind = Step::Kind::kAttribute;
+      step.position = statement.positions.at(n), step.field = f, step.number = *number;
+      steps.push_back(std::move(step));
+    }
+  }
   std::set<ValueId> done;
   for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
     if (!statement.graph.is_constant(id)) continue;

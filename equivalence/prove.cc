@@ -12,6 +12,7 @@
 #include "equivalence/rewriting_search.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
+#include "graph/print.h"
 #include "optimizer/inputs/sizes.h"
 #include "rules/io.h"
 #include "verifier/certificate.h"
@@ -165,6 +166,14 @@ class Prover {
     for (const Step& step : moved_constants(joint_, options_.tolerance)) take_term(step);
   }
 
+  void take_attribute(const Step& step) {
+    const Node& node = *joint_.graph().nodes()[static_cast<std::size_t>(step.position)];
+    const std::string name = node_name(joint_.graph(), node) + "." + node.op->fields()[step.field].name;
+    result_.constants.push_back({name, round_attribute(joint_, step, options_.tolerance)});
+    proof_.steps.push_back(step);
+    ++result_.equations;
+  }
+
   void take_term(const Step& step) {
     const double error = add_term(joint_, step, options_.tolerance);
     if (error > 0) result_.constants.push_back({joint_.graph().value(step.equation.b).name, error});
@@ -198,18 +207,18 @@ class Prover {
 
   bool settle_pair(ValueId a, ValueId b) {
     if (!(joint_.graph().value(a).type == joint_.graph().value(b).type)) return false;
-    std::string reason = "no proof was found";
+    std::string reason = "no proof was found", last;  // of the most local equation
     for (int depth = 0; depth < kDepths && !ended(); ++depth) try {
         const std::optional<Equation> equation = cut(joint_, a, b, depth);
         if (!equation) break;
-        if (prove(*equation, reason)) {
+        if (prove(*equation, depth == 0 ? reason : last)) {
           open_.erase(b);
           return true;
         }
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
-        reason = error.what();
         if (depth > 0) break;
+        reason = error.what();
       }
     open_.try_emplace(b, a, reason);
     return false;
@@ -310,7 +319,13 @@ class Prover {
       rule.name = "equation_" + std::to_string(proved_.size());
       const std::filesystem::path folder = options_.certificate.empty() ? "" : options_.certificate / "equations";
       if (!folder.empty()) std::filesystem::create_directories(folder);
-      const proof::Verdict verdict = proof::verify(rule, quick_verification(folder));
+      proof::VerifyOptions verification = quick_verification(folder);
+      proof::Verdict verdict = proof::verify(rule, verification);
+      // Certificates do not know of positions that are elements.
+      if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {
+        verification.limits.contents_are_unknowns = true;
+        verdict = proof::verify(rule, verification);
+      }
       const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
       known = proved_.emplace(text, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
     } else {
@@ -327,9 +342,13 @@ class Prover {
     bool explained = false;
     const auto take = [&](const std::vector<Step>& steps) {
       for (const Step& step : steps) {
-        if (joint_.is_explained(step.equation.b)) continue;
+        const bool is_attribute = step.kind == Step::Kind::kAttribute;
+        if (is_attribute ? !rounded_.emplace(step.position, step.field).second : joint_.is_explained(step.equation.b)) continue;
         try {
-          take_term(step);
+          if (is_attribute)
+            take_attribute(step);
+          else
+            take_term(step);
           explained = true;
         } catch (const proof::Refusal&) {  // its class has a definition
         }
@@ -381,25 +400,39 @@ class Prover {
     });
   }
 
+  // The first nodes of the second model that stayed open: all that they read is known.
   void undecided() {
-    for (const auto& [b, open] : open_) {
-      if (joint_.is_known(b) || result_.places.size() >= kMostPlaces) continue;
-      result_.places.push_back({place_name(joint_, open.first), place_name(joint_, b), Verdict::kUndecided, open.second});
+    const std::size_t from = joint_.first_nodes();
+    for (std::size_t n = from; n < from + joint_.second_nodes() && result_.places.size() < kMostPlaces; ++n) {
+      const Node& node = *joint_.graph().nodes()[n];
+      const bool reads_known = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+        return id == kNoValue || joint_.is_known(id) || joint_.is_constant(id);
+      });
+      const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue; });
+      if (!reads_known || first == node.outputs.end() || joint_.is_known(*first)) continue;
+      const auto open = open_.find(*first);
+      if (open == open_.end() && node.op) continue;  // an inner value of what follows
+      result_.places.push_back(open != open_.end() ? place(open->second.first, *first, open->second.second)
+                                                   : place(counterpart(*first), *first, "no equal node is in the first model"));
     }
-    const auto add_outputs = [&] {
-      for (const auto& [a, b] : joint_.outputs())
-        if (!joint_.equal(a, b)) {
-          const DifferingPair pair = first_difference(joint_, samples_, a, b);
-          result_.places.push_back({place_name(joint_, pair.a), place_name(joint_, pair.b), Verdict::kUndecided,
-                                    samples_.count() == 0 ? "the models were not executed: " + samples_.note()
-                                                          : "no value of the first model agrees with it"});
-        }
-    };
-    if (result_.places.empty()) add_outputs();
-    if (ended())
-      result_.reason = "the time was up";
-    else if (!result_.places.empty())
-      result_.reason = result_.places.front().reason;
+    for (const auto& [a, b] : joint_.outputs()) {
+      if (joint_.equal(a, b) || result_.places.size() >= kMostPlaces) continue;
+      const auto open = open_.find(b);
+      result_.places.push_back(place(a, b,
+                                     samples_.count() == 0 ? "the models were not executed: " + samples_.note()
+                                     : open != open_.end() ? open->second.second
+                                                           : "the outputs have no common values"));
+    }
+    result_.reason = ended() ? "the time was up" : result_.places.empty() ? "" : result_.places.front().reason;
+  }
+
+  // The value of the first model with the same name.
+  ValueId counterpart(ValueId b) const {
+    const auto named = by_name_.find(joint_.graph().value(b).name);
+    return named == by_name_.end() ? b : named->second;
+  }
+  Place place(ValueId a, ValueId b, const std::string& reason) const {
+    return {a == b ? "" : place_name(joint_, a), place_name(joint_, b), Verdict::kUndecided, reason};
   }
 
   const Graph &a_, &b_;
@@ -416,6 +449,7 @@ class Prover {
   std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
   std::set<std::string, std::less<>> refused_;
   std::set<std::string> used_rules_;
+  std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
 };
 
 std::string digest_of(const std::filesystem::path& file) { return proof::hexadecimal(proof::sha256(map_file(file).text())); }

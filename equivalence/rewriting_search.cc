@@ -12,7 +12,7 @@ namespace rewright::equivalence {
 
 namespace {
 
-constexpr std::size_t kMostTermNodes = 14, kMostTerms = 12;
+constexpr std::size_t kMostTermNodes = 48, kMostTerms = 24;
 
 Limits limits_of(double seconds) {
   const auto time = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));

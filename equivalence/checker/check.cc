@@ -24,20 +24,24 @@ class Checker {
       : joint_(joint), proof_(proof), folder_(folder), options_(options), report_(report) {}
 
   void run() {
-    const Obligation obligation = second_is_well_typed(joint_);
-    require(obligation.holds, "the second model may be ill-typed where the first one is not");
     for (const Step& step : proof_.steps) {
       check(step);
       ++report_.equations;
       if (options_.progress) options_.progress(report_.equations, proof_.steps.size());
     }
     require(joint_.outputs_are_equal(), "the equations do not lead to equal outputs");
+    require(second_is_well_typed(joint_).holds, "the second model may be ill-typed where the first one is not");
   }
 
  private:
   void check(const Step& step) {
     if (step.kind == Step::Kind::kTerm) {
       add_term(joint_, step, proof_.tolerance);
+      return;
+    }
+    if (step.kind == Step::Kind::kAttribute) {
+      require(rounded_.emplace(step.position, step.field).second, "an attribute is rounded twice");
+      round_attribute(joint_, step, proof_.tolerance);
       return;
     }
     const std::size_t count = joint_.graph().value_count();
@@ -91,6 +95,7 @@ class Checker {
   const std::filesystem::path& folder_;
   const ProofCheckOptions& options_;
   ProofCheck& report_;
+  std::set<std::pair<std::int32_t, std::size_t>> rounded_;
   std::map<std::string, Rule> rules_;
   std::map<std::filesystem::path, proof::Certificate> certificates_;
 };

@@ -58,6 +58,7 @@ class StatementBuilder {
           if (input != kNoValue) open.push_back({joint_.find(input), false});
       } else {
         add_node(*node);
+        result_.positions.push_back(position);
       }
     }
     return known_.at(joint_.find(id));

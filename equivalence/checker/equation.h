@@ -18,10 +18,11 @@ struct Equation {
 
 // What an equation says.
 struct Statement {
-  Graph graph;                   // inputs: the leaves; outputs: both values
-  std::vector<ValueId> leaves;   // of each input: the class in the table
-  std::vector<ValueId> classes;  // of each value of the graph
-  std::size_t nodes_of_a = 0;    // the first nodes compute `a`, the others only `b`
+  Graph graph;                          // inputs: the leaves; outputs: both values
+  std::vector<ValueId> leaves;          // of each input: the class in the table
+  std::vector<ValueId> classes;         // of each value of the graph
+  std::vector<std::int32_t> positions;  // of each node: in the table
+  std::size_t nodes_of_a = 0;           // the first nodes compute `a`, the others only `b`
   std::optional<ValueId> unexplained;
 };
 

@@ -49,11 +49,36 @@ std::string text_of(const Attributes& attributes) {
   return text;
 }
 
+// ONNX defines HardSwish by two other operators, with a float for 1 / 6, and so do tools that write it out.
+Graph with_functions(const Graph& graph) {
+  const Operator* const whole = registry().find("HardSwish");
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) { return node->op == whole; }))
+    return graph;
+  const Operator &sigmoid = registry().get("HardSigmoid"), &product = registry().get("Mul");
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  Graph result = graph;
+  result.drop_nodes_from(0);
+  for (const auto& node : nodes) {
+    if (node->op != whole) {
+      result.add_shared(node);
+      continue;
+    }
+    Attributes attributes = sigmoid.defaults();
+    attributes.at(sigmoid.field("alpha").value()) = Real(static_cast<double>(1.0f / 6.0f));
+    attributes.at(sigmoid.field("beta").value()) = Real(0.5);
+    const ValueId factor = result.add_node(sigmoid, std::move(attributes), {node->inputs[0]}).at(0);
+    Node last = *node;
+    last.op = &product, last.attributes = product.defaults(), last.inputs = {node->inputs[0], factor};
+    result.add_raw(std::move(last));
+  }
+  return result;
+}
+
 }  // namespace
 
-Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(a) {
-  first_values_ = a.value_count();
-  first_nodes_ = a.nodes().size();
+Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with_functions(a)) {
+  first_values_ = graph_.value_count();
+  first_nodes_ = graph_.nodes().size();
   const std::set<std::string> known = [&] {
     std::set<std::string> result;
     for (const auto* list : {&a, &b})
@@ -65,7 +90,7 @@ Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(a) {
   for (const auto& [from, to] : names)
     for (const std::string& name : {from, to})
       if (!known.count(name)) throw Error(ErrorCode::kUsage, "no input or output is called \"" + name + "\"", "--map");
-  const Graph second = in_sizes_of_first(b, names);
+  const Graph second = in_sizes_of_first(with_functions(b), names);
   take_second(second, names);
   match_outputs(b, names);
   number_nodes(second);
@@ -278,11 +303,14 @@ void Joint::enter(std::uint32_t position) {
 void Joint::learn_sizes(const TensorType& a, const TensorType& b) {
   if (a.type != b.type || a.rank() != b.rank()) return;
   std::map<std::string, Index> learned;
-  for (std::size_t k = 0; k < a.rank(); ++k) {
-    const Atom* atom = b.shape[k].as_atom();
-    const bool own = atom && atom->kind == Atom::Kind::kSymbol && atom->name.ends_with("'");
-    if (own && !(a.shape[k] == b.shape[k])) learned.try_emplace(atom->name, a.shape[k]);
-  }
+  const auto learn = [&](const Index& size, const Index& other) {
+    const Atom* atom = size.as_atom();
+    if (!atom || atom->kind != Atom::Kind::kSymbol || !atom->name.ends_with("'")) return false;
+    learned.try_emplace(atom->name, other);
+    return true;
+  };
+  for (std::size_t k = 0; k < a.rank(); ++k)
+    if (!(a.shape[k] == b.shape[k]) && !learn(b.shape[k], a.shape[k])) learn(a.shape[k], b.shape[k]);
   if (learned.empty()) return;
   graph_ = with_sizes(graph_, [&](const Atom& atom) -> std::optional<Index> {
     if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
@@ -346,6 +374,19 @@ bool Joint::may_explain(ValueId constant, ValueId term) const {
   if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
   const std::int32_t position = producers_[term];
   return !is_known(constant) || (position >= 0 && graph_.nodes()[static_cast<std::size_t>(position)]->inputs.empty());
+}
+
+void Joint::set_attribute(std::int32_t position, std::size_t field, double number) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph_.nodes().begin(), graph_.nodes().end());
+  const auto n = static_cast<std::size_t>(position);
+  graph_.drop_nodes_from(n);
+  Node changed = *nodes[n];
+  changed.attributes.at(field) = Real(number);
+  graph_.add_raw(std::move(changed));
+  for (std::size_t k = n + 1; k < nodes.size(); ++k) graph_.add_shared(nodes[k]);
+  kinds_[n] = kind_of(*graph_.nodes()[n], {});
+  pending_.push_back(static_cast<std::uint32_t>(position));
+  close();
 }
 
 bool Joint::outputs_are_equal() const {

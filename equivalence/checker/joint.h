@@ -59,6 +59,8 @@ class Joint {
   // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
   // explained already, and for a constant of the first model unless the term is a number.
   bool explain(ValueId constant, ValueId term);
+  // A real attribute of a node is a rounding of a number, which takes its place.
+  void set_attribute(std::int32_t position, std::size_t field, double number);
   bool is_explained(ValueId constant) const { return explained_[constant]; }
 
   bool outputs_are_equal() const;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::string_view kDigest = "\nsha256 ";
-constexpr const char* kKinds[] = {"term", "rewriting", "rule"};
+constexpr const char* kKinds[] = {"term", "attribute", "rewriting", "rule"};
 
 json to_json(const Step& step) {
   json result = {{"kind", kKinds[static_cast<int>(step.kind)]},
@@ -30,6 +30,8 @@ json to_json(const Step& step) {
   if (step.term) result["term"] = to_algebra(*step.term);
   if (!step.certificate.empty())
     result["certificate"] = step.certificate, result["any_sizes"] = step.sizes == SizesInRule::kAny;
+  if (step.kind == Step::Kind::kAttribute)
+    result["position"] = step.position, result["field"] = step.field, result["number"] = step.number;
   json& list = result["applications"] = json::array();
   for (const Application& a : step.applications) list.push_back({{"rule", a.rule}, {"where", a.where}, {"swapped", a.swapped}});
   return result;
@@ -45,6 +47,8 @@ Step step_of(const json& text) {
   step.equation.leaves = text.at("leaves").get<std::vector<ValueId>>();
   step.certificate = text.value("certificate", "");
   step.sizes = text.value("any_sizes", false) ? SizesInRule::kAny : SizesInRule::kAsGiven;
+  step.position = text.value("position", std::int32_t{0});
+  step.field = text.value("field", std::size_t{0}), step.number = text.value("number", 0.0);
   if (text.contains("term")) {
     std::vector<Rule> rules = parse_algebra(text.at("term").get<std::string>(), "a term");
     if (rules.size() != 1) throw Error(ErrorCode::kBadInput, "a term is not one");
@@ -148,6 +152,21 @@ double add_term(Joint& joint, const Step& step, double tolerance) {
                                             });
   require(joint.explain(step.equation.b, made), "a term has another type than its constant");
   return check.max_rel_error;
+}
+
+double round_attribute(Joint& joint, const Step& step, double tolerance) {
+  const auto& nodes = joint.graph().nodes();
+  require(step.position >= 0 && static_cast<std::size_t>(step.position) < nodes.size(), "there is no such node");
+  const Node& node = *nodes[static_cast<std::size_t>(step.position)];
+  require(node.op && !node.op->random() && step.field < node.attributes.size(), "there is no such attribute");
+  const Real* real = std::get_if<Real>(&node.attributes[step.field]);
+  require(real && real->symbol.empty(), "an attribute is no number");
+  const double difference = std::abs(real->value - step.number) / std::abs(step.number);
+  // Each is a rounding of one number, not of a chain of them.
+  require(difference <= tolerance && static_cast<double>(static_cast<float>(real->value)) == real->value,
+          "an attribute is no rounding of a number");
+  joint.set_attribute(step.position, step.field, step.number);
+  return difference;
 }
 
 Obligation second_is_well_typed(const Joint& joint) {

@@ -18,11 +18,15 @@ namespace rewright::equivalence {
 struct Step {
   enum class Kind {
     kTerm,       // `b`, a constant, is a rounding of a term over constants of the first model, or of a number
+    kAttribute,  // a real attribute is a rounding of a number
     kRewriting,  // `applications` of rules lead from one side of the equation to the other
     kRule,       // the equation is a rule that is proved by itself
   };
   Kind kind = Kind::kRewriting;
-  Equation equation;                      // kTerm: b, and the leaves of the term
+  Equation equation;          // kTerm: b, and the leaves of the term
+  std::int32_t position = 0;  // kAttribute: the node, and the attribute's number
+  std::size_t field = 0;
+  double number = 0;
   std::vector<Application> applications;  // kRewriting
   std::optional<Rule> term;               // kTerm: its source computes the constant from `leaves`; absent: the leaf itself
   std::string certificate;                // kRule: the name of its file
@@ -46,6 +50,10 @@ RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance)
 // Adds the term of a step to the table, and makes the constant a rounding of it. Throws proof::Refusal if it is none. Returns
 // the largest relative difference.
 double add_term(Joint& joint, const Step& step, double tolerance);
+
+// Sets the attribute of a step to its number. Throws proof::Refusal if it is no rounding of it. Returns the relative
+// difference.
+double round_attribute(Joint& joint, const Step& step, double tolerance);
 
 struct Obligation {
   bool holds = true;

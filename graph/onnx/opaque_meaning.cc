@@ -41,9 +41,18 @@ std::string opaque_meaning(const Graph& graph, const Node& node) {
   static const std::map<std::string, int> kNone;
   const std::shared_ptr<const ImportedModel>& model = graph.model();
   const std::map<std::string, int>& opsets = node.origin->opsets ? *node.origin->opsets : model ? model->opsets : kNone;
-  std::string text = domain + ":" + proto.op_type() + " " + std::to_string(node.origin->computation_hash);
-  const auto opset = opsets.find(domain);
-  text += " " + std::to_string(version_of(proto, domain, opset == opsets.end() ? 0 : opset->second));
+  const auto found = opsets.find(domain);
+  const int opset = found == opsets.end() ? 0 : found->second;
+  std::uint64_t computation = node.origin->computation_hash;
+  if (!has_subgraphs(proto)) {  // captured values are in the order of the attributes
+    add_default_attributes(proto, domain, opset);
+    std::sort(proto.mutable_attribute()->begin(), proto.mutable_attribute()->end(),
+              [](const onnx::AttributeProto& a, const onnx::AttributeProto& b) { return a.name() < b.name(); });
+    for (onnx::AttributeProto& attribute : *proto.mutable_attribute()) attribute.clear_doc_string();
+    computation = computation_hash(proto);
+  }
+  std::string text = domain + ":" + proto.op_type() + " " + std::to_string(computation) + " " +
+                     std::to_string(version_of(proto, domain, opset));
   const bool may_call = model && model->skeleton.functions_size() > 0;
   // Nodes inside have operators of any domain.
   if (has_subgraphs(proto) || may_call)
