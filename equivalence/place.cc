@@ -180,7 +180,16 @@ std::string place_name(const Joint& joint, ValueId id) {
 
 DifferingPair first_difference(const Joint& joint, const Samples& samples, ValueId a, ValueId b) {
   Walk walk(joint, samples);
-  return {walk.source(walk.unmatched_before(a), a), walk.source(walk.unmatched_before(b), b)};
+  const std::vector<ValueId> firsts = walk.unmatched_before(a);
+  // Tools keep the names of most values.
+  std::map<std::string, ValueId> named;
+  for (ValueId id = 0; id < joint.graph().value_count(); ++id)
+    if (joint.is_of_second(id) && samples.has(id)) named.emplace(joint.graph().value(id).name, id);
+  for (const ValueId id : firsts) {
+    const auto same = named.find(joint.graph().value(id).name);
+    if (same != named.end() && samples.has(id) && !samples.agree(id, same->second)) return {id, same->second};
+  }
+  return {walk.source(firsts, a), walk.source(walk.unmatched_before(b), b)};
 }
 
 std::optional<std::pair<Graph, Graph>> smallest_difference(const Joint& joint, const Samples& samples,

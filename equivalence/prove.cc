@@ -355,7 +355,6 @@ class Prover {
       }
     };
     take(known_numbers(joint_, statement, options_.tolerance));
-    if (!statement.unexplained) return explained;
     take(search_terms(joint_, statement, rules_, options_.tolerance, {}));
     return explained;
   }

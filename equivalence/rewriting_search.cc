@@ -213,6 +213,13 @@ std::optional<std::vector<Application>> search_rewrites(const Statement& stateme
 
 std::vector<Step> search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
                                const RewritingEffort& effort) {
+  const auto is_open = [&](ValueId id) {
+    return statement.graph.is_constant(id) && !joint.is_known(statement.classes.at(id)) &&
+           is_real(statement.graph.value(id).type.type) && !joint.is_explained(joint.defined_by(statement.classes.at(id)));
+  };
+  bool any = false;
+  for (ValueId id = 0; id < statement.graph.value_count(); ++id) any = any || is_open(id);
+  if (!any) return {};
   // The first model's side alone: what it does not mention cannot explain anything.
   Graph first = statement.graph;
   std::vector<GraphOutput> outputs{first.outputs()[0], first.outputs()[0]};
@@ -227,9 +234,9 @@ std::vector<Step> search_terms(const Joint& joint, const Statement& statement, c
   std::vector<Step> result;
   std::set<ValueId> done;
   for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
-    if (!statement.graph.is_constant(id) || joint.is_known(statement.classes.at(id))) continue;
+    if (!is_open(id)) continue;
     const ValueId constant = joint.defined_by(statement.classes.at(id));
-    if (!done.insert(constant).second || joint.is_explained(constant)) continue;
+    if (!done.insert(constant).second) continue;
     for (const ClassId candidate : terms.of_type(statement.graph.value(id).type)) {
       Step step = terms.step_of(candidate);
       step.equation.b = constant;

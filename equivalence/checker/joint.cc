@@ -272,7 +272,8 @@ bool Joint::merge(ValueId a, ValueId b) {
 }
 
 void Joint::enter(std::uint32_t position) {
-  const Node& node = *graph_.nodes()[position];
+  const std::shared_ptr<const Node> kept = graph_.nodes()[position];  // learning sizes replaces nodes
+  const Node& node = *kept;
   const auto operands = [&](const Node& n) {
     std::vector<ValueId> ids;
     for (const ValueId id : n.inputs) ids.push_back(id == kNoValue ? id : find(id));
@@ -290,7 +291,8 @@ void Joint::enter(std::uint32_t position) {
     table_.insert(key, position);
     return;
   }
-  const Node& other = *graph_.nodes()[*same];
+  const std::shared_ptr<const Node> kept_other = graph_.nodes()[*same];
+  const Node& other = *kept_other;
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
     const ValueId a = other.outputs[o], b = node.outputs[o];
     if (a == kNoValue || b == kNoValue) continue;

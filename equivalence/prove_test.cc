@@ -1,0 +1,286 @@
+#include "equivalence/prove.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "base/temporary_folder.h"
+#include "graph/file.h"
+#include "graph/testing.h"
+#include "rules/io.h"
+#include "rules/tester.h"
+#include "verifier/certificate.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+using testing::import_text;
+
+ProveOptions options_of(std::uint64_t seed = 0) {
+  ProveOptions options;
+  options.seed = seed;
+  options.rules = shipped_rules().rules();
+  options.executors = {reference_executor(1e7, 20)};
+  return options;
+}
+
+Proving proving(const std::string& a, const std::string& b, NameMap names = {}) {
+  ProveOptions options = options_of();
+  options.names = std::move(names);
+  return prove(import_text(a), import_text(b), options);
+}
+
+// Both graphs on the same random inputs, all close to each other.
+bool agree(const Graph& a, const Graph& b, int runs) {
+  std::mt19937 random(7);
+  for (int run = 0; run < runs; ++run) {
+    std::vector<Tensor> inputs;
+    for (const ValueId id : a.inputs()) inputs.push_back(testing::random_tensor(a.value(id).type, random));
+    const std::vector<Tensor> x = interpret(a, inputs), y = interpret(b, inputs);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i].sizes() != y[i].sizes()) return false;
+      const std::vector<double> p = x[i].reals(), q = y[i].reals();
+      for (std::size_t k = 0; k < p.size(); ++k)
+        if (std::isfinite(p[k]) && !(std::abs(p[k] - q[k]) <= 1e-4 * (1 + std::abs(p[k])))) return false;
+    }
+  }
+  return true;
+}
+
+// A random network of square matrices, as a list of instructions that can be changed.
+struct Instruction {
+  int op, x, y;
+};
+using Program = std::vector<Instruction>;
+constexpr const char* kOperators[] = {"Add", "Mul", "Sub", "MatMul", "Relu", "Neg", "Tanh", "Transpose", "Softmax", "Abs"};
+constexpr int kBinary = 4, kOperatorCount = 10;
+
+Program random_program(std::mt19937_64& random, int size) {
+  Program program;
+  for (int n = 0; n < size; ++n)
+    program.push_back({static_cast<int>(random() % kOperatorCount), static_cast<int>(random() % static_cast<unsigned>(n + 3)),
+                       static_cast<int>(random() % static_cast<unsigned>(n + 3))});
+  return program;
+}
+
+Graph graph_of(const Program& program) {
+  Graph graph;
+  std::vector<ValueId> values{graph.add_input("x", {DataType::kFloat, {3, 3}}),
+                              graph.add_input("y", {DataType::kFloat, {3, 3}})};
+  values.push_back(graph.add_constant(testing::floats({3, 3}, {0.5, -1, 2, 0.25, 1, -0.5, 1.5, 0.75, -2})));
+  for (const Instruction& i : program) {
+    const Operator& op = registry().get(kOperators[i.op]);
+    std::vector<ValueId> inputs{values.at(static_cast<std::size_t>(i.x))};
+    if (i.op < kBinary) inputs.push_back(values.at(static_cast<std::size_t>(i.y)));
+    values.push_back(graph.add_node(op, op.defaults(), inputs).at(0));
+  }
+  graph.add_output("z", values.back());
+  graph.tidy();
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("prove: what tools make of models") {
+  const std::pair<const char*, const char*> equal[] = {
+      {"agraph (float[N, 8] x) => (float[N, 8] y) { a = Identity(x) b = Transpose<perm = [1, 0]>(a) "
+       "c = Transpose<perm = [1, 0]>(b) y = Relu(c) }",
+       "agraph (float[M, 8] x) => (float[M, 8] y) { y = Relu(x) }"},
+      {"agraph (float[2, 4] x) => (float[2, 3] y) <float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, float[3] c = {1, 2, "
+       "3}> "
+       "{ a = MatMul(x, w) y = Add(c, a) }",
+       "agraph (float[2, 4] x) => (float[2, 3] y) <float[3, 4] w = {1, 4, 7, 1, 2, 5, 8, 2, 3, 6, 9, 3}, float[3] c = {1, 2, "
+       "3}> "
+       "{ y = Gemm<transB = 1>(x, w, c) }"},
+      {"agraph (float[2, 4] x) => (float[2, 4] y) <float c = {3}, float d = {0.1}> { a = Mul(x, c) y = Mul(a, d) }",
+       "agraph (float[2, 4] x) => (float[2, 4] y) <float e = {0.3}> { y = Mul(x, e) }"},
+  };
+  for (const auto& [a, b] : equal) {
+    const Proving result = proving(a, b);
+    INFO(b << ": " << result.reason);
+    CHECK(result.verdict == Verdict::kProved);
+  }
+}
+
+TEST_CASE("prove: what differs is refuted, and named") {
+  const Proving result = proving("agraph (float[2, 4] x) => (float[2, 4] y) { a = Relu(x) b = Neg(a) c = Tanh(b) y = Exp(c) }",
+                                 "agraph (float[2, 4] x) => (float[2, 4] y) { a = Relu(x) b = Abs(a) c = Tanh(b) y = Exp(c) }");
+  REQUIRE(result.verdict == Verdict::kRefuted);
+  REQUIRE(result.counterexample);
+  REQUIRE(result.places.size() == 1);
+  CHECK(result.places[0].a == "b");
+  CHECK(result.places[0].b == "b");
+  REQUIRE(result.smallest);
+  CHECK(result.smallest->first.nodes().size() + result.smallest->second.nodes().size() <= 2);
+}
+
+TEST_CASE("prove: names that were changed are mapped") {
+  const char *a = "agraph (float[2] x) => (float[2] y) { y = Relu(x) }",
+             *b = "agraph (float[2] p) => (float[2] q) { q = Relu(p) }";
+  CHECK_THROWS_AS(proving(a, b), Error);
+  CHECK(proving(a, b, {{"x", "p"}, {"y", "q"}}).verdict == Verdict::kProved);
+  CHECK_THROWS_AS(proving(a, b, {{"x", "p"}, {"y", "r"}}), Error);
+  CHECK_THROWS_AS(proving(a, "agraph (float[3] x) => (float[3] y) { y = Relu(x) }"), Error);
+}
+
+TEST_CASE("prove: never of what is defined for fewer sizes") {
+  const char* a = "agraph (float[N] x) => (float[N] y) { y = Relu(x) }";
+  const Proving result = proving(a,
+                                 "agraph (float[N] x) => (float[N] y) <int64[2] s = {2, -1}, int64[1] t = {-1}> "
+                                 "{ p = Reshape(x, s) q = Relu(p) y = Reshape(q, t) }");
+  CHECK(result.verdict != Verdict::kProved);
+}
+
+TEST_CASE("prove: never of independent random numbers that became one") {
+  const char* two = "agraph (float[2] x) => (float[2] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }";
+  const char* one = "agraph (float[2] x) => (float[2] y) { a = RandomNormalLike(x) y = Sub(a, a) }";
+  CHECK(proving(two, one).verdict != Verdict::kProved);
+  CHECK(proving(one, two).verdict != Verdict::kProved);
+  CHECK(proving(two, two).verdict == Verdict::kProved);
+}
+
+TEST_CASE("prove: opaque nodes with other attributes or bodies are not equal") {
+  const auto loop = [](const std::string& body) {
+    return "agraph (float[2] x, bool c) => (float[2] y) { y = If(c)<then_branch = t () => (float[2] r) { r = " + body +
+           "(x) }, else_branch = e () => (float[2] r) { r = Neg(x) }> }";
+  };
+  CHECK(proving(loop("Relu"), loop("Relu")).verdict == Verdict::kProved);
+  CHECK(proving(loop("Relu"), loop("Abs")).verdict != Verdict::kProved);
+}
+
+TEST_CASE("prove: instances of rules are never refuted", "[sampling]") {
+  std::mt19937_64 random(1);
+  const std::vector<Rule>& rules = shipped_rules().rules();
+  int proved = 0, tried = 0;
+  for (int n = 0; n < 60; ++n) {
+    const Rule& rule = rules[random() % rules.size()];
+    InstanceSampler sampler(rule, random());
+    const auto instance = sampler.sample(300);
+    if (!instance) continue;
+    try {
+      const Graph target = instantiate(rule, rule.target, instance->input_types, instance->bindings);
+      const Proving result = prove(instance->source, target, options_of(random()));
+      INFO(rule.name << ": " << result.reason);
+      CHECK(result.verdict != Verdict::kRefuted);
+      ++tried;
+      proved += result.verdict == Verdict::kProved;
+    } catch (const Error&) {  // it cannot be executed
+    }
+  }
+  CHECK(tried >= 20);
+  CHECK(proved * 10 >= tried * 8);
+}
+
+TEST_CASE("prove: counterexamples of wrong rules are never proved", "[sampling]") {
+  int refuted = 0, tried = 0;
+  for (const Rule& rule : read_rules(std::filesystem::path("rules/testing/wrong.rules"))) {
+    const RuleTest test = test_rule(rule, 100, 1);
+    if (!test.counterexample || test.counterexample->difference.kind != SideDifference::Kind::kValue) continue;
+    const RuleInstance& instance = test.counterexample->instance;
+    const Proving result =
+        prove(instance.source, instantiate(rule, rule.target, instance.input_types, instance.bindings), options_of());
+    INFO(rule.name);
+    CHECK(result.verdict != Verdict::kProved);
+    ++tried;
+    refuted += result.verdict == Verdict::kRefuted;
+  }
+  CHECK(tried >= 10);
+  CHECK(refuted * 10 >= tried * 8);
+}
+
+TEST_CASE("prove: mutants of random programs", "[sampling]") {
+  std::mt19937_64 random(3);
+  int different = 0, refuted = 0, equal = 0, proved = 0;
+  for (int n = 0; n < 60; ++n) {
+    const Program program = random_program(random, 8);
+    Program mutant = program;
+    Instruction& changed = mutant[random() % mutant.size()];
+    switch (random() % 3) {
+      case 0:
+        changed.op = static_cast<int>(random() % kOperatorCount);
+        break;
+      case 1:
+        std::swap(changed.x, changed.y);
+        break;
+      default:
+        changed.x = static_cast<int>(random() % 3);
+    }
+    const Graph a = graph_of(program), b = graph_of(mutant);
+    const Proving result = prove(a, b, options_of(random()));
+    if (!agree(a, b, 20)) {
+      ++different;
+      CHECK(result.verdict != Verdict::kProved);
+      refuted += result.verdict == Verdict::kRefuted;
+    } else {
+      ++equal;
+      CHECK(result.verdict != Verdict::kRefuted);
+      proved += result.verdict == Verdict::kProved;
+    }
+  }
+  CHECK(different >= 10);
+  CHECK(refuted * 10 >= different * 9);
+  CHECK(proved * 10 >= equal * 8);
+}
+
+TEST_CASE("prove: certificates are followed, and damaged ones are refused") {
+  const TemporaryFolder folder("rewright-prove-");
+  const auto file = [&](const char* name, const char* text) {
+    write_file(folder.path() / name, graph::text_bytes(text));
+    return folder.path() / name;
+  };
+  const auto a =
+      file("a.onnx",
+           "agraph (float[2, 4] x) => (float[2, 3] y) <float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, "
+           "float[3] c = {1, 2, 3}> { i = Identity(x) t = Neg(i) u = Neg(t) a = MatMul(u, w) b = Add(c, a) y = Relu(b) }");
+  const auto b = file("b.onnx",
+                      "agraph (float[2, 4] x) => (float[2, 3] y) <float[3, 4] w = {1, 4, 7, 1, 2, 5, 8, 2, 3, 6, 9, 3}, "
+                      "float[3] c = {1, 2, 3}> { b = Gemm<transB = 1>(x, w, c) r = Relu(b) y = Relu(r) }");
+  const auto other = file("other.onnx",
+                          "agraph (float[2, 4] x) => (float[2, 3] y) <float[3, 4] w = {1, 4, 7, 1, 2, 5, 8, 2, 3, 6, 9, 4}, "
+                          "float[3] c = {1, 2, 3}> { b = Gemm<transB = 1>(x, w, c) r = Relu(b) y = Relu(r) }");
+  ProveOptions options = options_of();
+  options.certificate = folder.path() / "proof";
+  const Proving result = prove(a, b, options);
+  INFO(result.reason);
+  REQUIRE(result.verdict == Verdict::kProved);
+  const ProofCheck check = check_proof(a, b, options.certificate);
+  INFO(check.reason);
+  REQUIRE(check.accepted);
+  CHECK(check.equations == result.equations);
+  CHECK_THROWS_AS(check_proof(a, other, options.certificate), Error);
+
+  const auto json = options.certificate / "equality.json";
+  const std::string bytes(map_file(json).text());
+  const auto refused = [&] {
+    try {
+      return !check_proof(a, b, options.certificate).accepted;
+    } catch (const Error& e) {
+      return e.code() == ErrorCode::kBadInput;
+    }
+  };
+  std::mt19937_64 random(5);
+  for (int n = 0; n < 100; ++n) {
+    std::string damaged = bytes;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1 << (random() % 7));
+    write_file(json, damaged);
+    CHECK(refused());
+  }
+  // Steps that are missing, or about other values, with a digest that fits.
+  const Proof proof = read_proof(bytes, "proof");
+  REQUIRE(proof.steps.size() >= 2);
+  for (std::size_t n = 0; n < proof.steps.size(); ++n) {
+    Proof shorter = proof;
+    shorter.steps.erase(shorter.steps.begin() + static_cast<std::ptrdiff_t>(n));
+    write_file(json, write_proof(shorter));
+    CHECK(refused());
+    Proof wrong = proof;
+    wrong.steps[n].equation.b = wrong.steps[n].equation.b + 1;
+    write_file(json, write_proof(wrong));
+    CHECK(refused());
+  }
+  write_file(json, bytes);
+  CHECK(check_proof(a, b, options.certificate).accepted);
+}
+
+}  // namespace rewright::equivalence
