@@ -66,5 +66,11 @@ def applies(tool, model):
 if __name__ == "__main__":
     import sys
 
-    # In a process of its own: a tool may crash. Arguments: TOOL SOURCE TARGET BINARY
-    TOOLS[sys.argv[1]](*sys.argv[2:5])
+    # In a process of its own, since a tool may crash it. Arguments: BINARY SOURCE, then pairs of TOOL and TARGET. A line for each that failed.
+    given = sys.argv[3:]
+    for tool, target in zip(given[::2], given[1::2]):
+        try:
+            TOOLS[tool](sys.argv[2], target, sys.argv[1])
+        except Exception as error:
+            text = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            print(f"FAILED\t{tool}\t{text[:150]}", flush=True)

@@ -8,6 +8,7 @@
 #include "python/native/language.h"
 #include "python/native/optimization.h"
 #include "python/native/planning.h"
+#include "python/native/proving.h"
 #include "python/native/rules.h"
 #include "python/native/session.h"
 #include "python/native/training.h"
@@ -35,6 +36,7 @@ NB_MODULE(_core, m) {
   rewright::python::bind_graph(m);
   rewright::python::bind_language(m);
   rewright::python::bind_optimization(m);
+  rewright::python::bind_proving(m);
   rewright::python::bind_rules(m);
   rewright::python::bind_session(m);
   rewright::python::bind_training(m);

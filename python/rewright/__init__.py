@@ -94,6 +94,9 @@ _LAZY = {
     "LanguageModel": "language_model",
     "optimize": "optimization",
     "optimize_async": "optimization",
+    "Proving": "proving",
+    "check_proof": "proving",
+    "prove": "proving",
     "Result": "optimization",
     "Plan": "planning",
     "check_plan": "planning",
@@ -104,7 +107,7 @@ _LAZY = {
     "train_async": "training",
     "verify": "rules",
 }
-_MODULES = ("backend", "capi", "graph", "optimization", "planning", "rules", "torch_backend", "training")
+_MODULES = ("backend", "capi", "graph", "optimization", "planning", "proving", "rules", "torch_backend", "training")
 
 __all__ = [
     "BadInputError",
@@ -135,6 +138,7 @@ __all__ = [
     "OrtSparseFormat",
     "OrtValue",
     "Plan",
+    "Proving",
     "Result",
     "RunOptions",
     "Session",
@@ -146,6 +150,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "check_plan",
+    "check_proof",
     "copy_tensors",
     "create_and_register_allocator",
     "create_and_register_allocator_v2",
@@ -163,6 +168,7 @@ __all__ = [
     "plan",
     "preload_dlls",
     "print_debug_info",
+    "prove",
     "register_execution_provider_library",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
