@@ -183,7 +183,23 @@ class Prover {
 
   // ---- Equations
 
+  // What an opaque node of the first model reads may be another value of it moved twice or not at all: nodes of the second one
+  // read that.
+  void join_operands() {
+    for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {
+      const std::shared_ptr<const Node> node = joint_.graph().nodes()[n];
+      if (node->op) continue;
+      for (const ValueId input : node->inputs) {
+        if (input == kNoValue || joint_.producer(input) < 0) continue;
+        for (const ValueId other : candidates(input))
+          if (!joint_.equal(other, input) && joint_.producer(other) < joint_.producer(input) && settle_pair(other, input))
+            break;
+      }
+    }
+  }
+
   void sweep() {
+    join_operands();
     const std::size_t from = joint_.first_nodes(), count = joint_.second_nodes();
     for (std::size_t n = 0; n < count && !ended() && !joint_.outputs_are_equal(); ++n) {
       if (options_.progress)
@@ -399,7 +415,7 @@ class Prover {
     });
   }
 
-  // The first nodes of the second model that stayed open: all that they read is known.
+  // The first nodes of the second model that stayed open.
   void undecided() {
     const std::size_t from = joint_.first_nodes();
     for (std::size_t n = from; n < from + joint_.second_nodes() && result_.places.size() < kMostPlaces; ++n) {
@@ -407,13 +423,14 @@ class Prover {
       const bool reads_known = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
         return id == kNoValue || joint_.is_known(id) || joint_.is_constant(id);
       });
-      const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue; });
-      if (!reads_known || first == node.outputs.end() || joint_.is_known(*first)) continue;
-      const auto open = open_.find(*first);
-      if (open == open_.end() && node.op) continue;  // an inner value of what follows
-      result_.places.push_back(open != open_.end() ? place(open->second.first, *first, open->second.second)
-                                                   : place(counterpart(*first), *first, "no equal node is in the first model"));
+      const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                      [&](ValueId id) { return id != kNoValue && !joint_.is_known(id); });
+      if (!reads_known || first == node.outputs.end()) continue;
+      if (!node.op) result_.places.push_back(place(counterpart(*first), *first, "no equal node is in the first model"));
     }
+    for (const auto& [b, open] : open_)
+      if (!joint_.is_known(b) && result_.places.size() < kMostPlaces && !rests_on_open(b))
+        result_.places.push_back(place(open.first, b, open.second));
     for (const auto& [a, b] : joint_.outputs()) {
       if (joint_.equal(a, b) || result_.places.size() >= kMostPlaces) continue;
       const auto open = open_.find(b);
@@ -423,6 +440,23 @@ class Prover {
                                                            : "the outputs have no common values"));
     }
     result_.reason = ended() ? "the time was up" : result_.places.empty() ? "" : result_.places.front().reason;
+  }
+
+  // Is it computed from another value that stayed open, through values that are not known?
+  bool rests_on_open(ValueId b) const {
+    std::vector<ValueId> left{b};
+    std::set<ValueId> seen{b};
+    while (!left.empty()) {
+      const std::int32_t position = joint_.producer(left.back());
+      left.pop_back();
+      if (position < 0) continue;
+      for (const ValueId id : joint_.graph().nodes()[static_cast<std::size_t>(position)]->inputs) {
+        if (id == kNoValue || joint_.is_known(id) || !seen.insert(id).second) continue;
+        if (open_.count(id)) return true;
+        left.push_back(id);
+      }
+    }
+    return false;
   }
 
   // The value of the first model with the same name.

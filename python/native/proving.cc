@@ -16,10 +16,6 @@ namespace rewright::python {
 
 namespace {
 
-std::string text_of(const nlohmann::json& facts) {
-  return facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string prove(ProvingRequest& request, const nb::object& progress, Stop& stop) {
   nlohmann::json facts;
   std::mutex mutex;
@@ -40,7 +36,7 @@ std::string prove(ProvingRequest& request, const nb::object& progress, Stop& sto
         lock.unlock();
         if (progress(text, told).is(nb::handle(Py_False))) stop.source.request_stop();
       });
-  return text_of(facts);
+  return facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -68,7 +64,7 @@ void bind_proving(nb::module_& m) {
         nlohmann::json facts;
         work_interruptibly(
             stop, [&] { facts = check_equality(first, second, certificate, solver, {}); }, [] {});
-        return text_of(facts);
+        return facts.dump();
       },
       nb::arg("first"), nb::arg("second"), nb::arg("certificate"), nb::arg("solver"), nb::arg("stop"));
 }
