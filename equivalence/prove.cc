@@ -432,7 +432,7 @@ class Prover {
       if (!joint_.is_known(b) && result_.places.size() < kMostPlaces && !rests_on_open(b))
         result_.places.push_back(place(open.first, b, open.second));
     for (const auto& [a, b] : joint_.outputs()) {
-      if (joint_.equal(a, b) || result_.places.size() >= kMostPlaces) continue;
+      if (joint_.equal(a, b) || !result_.places.empty()) continue;
       const auto open = open_.find(b);
       result_.places.push_back(place(a, b,
                                      samples_.count() == 0 ? "the models were not executed: " + samples_.note()

@@ -1,0 +1,84 @@
+"""Two models proved equal: python command_line_prove.py REWRIGHT [unittest's options]"""
+
+import json
+import shutil
+
+import numpy
+import onnx
+from onnx import helper
+
+from program import ProgramTest, main, tensor
+
+
+class Prove(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        random = numpy.random.default_rng(0)
+        w = random.normal(0, 0.3, (8, 3, 3, 3)).astype("float32")
+        gamma, beta, mean, variance = (random.uniform(0.5, 1.5, 8).astype("float32") for _ in range(4))
+        norm = {"w": w, "gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+        scale = gamma / numpy.sqrt(variance + numpy.float32(1e-5))
+        folded = {"w": w * scale.reshape(-1, 1, 1, 1), "b": beta - mean * scale}
+        self.save("a.onnx", norm, helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1] * 4),
+                  helper.make_node("BatchNormalization", ["c", "gamma", "beta", "mean", "variance"], ["n"], name="norm"),
+                  helper.make_node("Relu", ["n"], ["y"], name="relu"))
+        self.save("b.onnx", folded, helper.make_node("Conv", ["x", "w", "b"], ["n"], name="conv", pads=[1] * 4),
+                  helper.make_node("Relu", ["n"], ["y"], name="relu"))
+        self.save("wrong.onnx", folded, helper.make_node("Conv", ["x", "w", "b"], ["n"], name="conv", pads=[1] * 4),
+                  helper.make_node("Abs", ["n"], ["y"], name="relu"))
+        self.save("renamed.onnx", folded, helper.make_node("Conv", ["image", "w", "b"], ["n"], name="conv", pads=[1] * 4),
+                  helper.make_node("Relu", ["n"], ["y"], name="relu"), input="image")
+
+    def save(self, name, weights, *nodes, input="x"):
+        given = helper.make_tensor_value_info(input, onnx.TensorProto.FLOAT, ["N", 3, 8, 8])
+        result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", 8, 8, 8])
+        graph = helper.make_graph(list(nodes), "g", [given], [result], [tensor(n, v.astype("float32")) for n, v in weights.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path(name))
+
+    def test_what_was_folded_is_proved_and_its_certificate_accepted(self):
+        facts = self.report("prove", self.path("a.onnx"), self.path("b.onnx"), "--certificate", self.path("proof"))
+        self.assertEqual(facts["verdict"], "proved")
+        self.assertEqual({c["name"] for c in facts["constants"]}, {"w", "b"})
+        self.assertTrue(all(0 < c["max_rel_error"] <= 1e-6 for c in facts["constants"]))
+        self.assertGreater(facts["equations"], 0)
+        self.assertGreater(facts["peak_bytes"], 0)
+        checked = self.report("prove", self.path("a.onnx"), self.path("b.onnx"), "--check", self.path("proof"))
+        self.assertTrue(checked["accepted"])
+        self.assertEqual(checked["equations"], facts["equations"])
+        self.assertIn("another model", self.error("prove", self.path("a.onnx"), self.path("wrong.onnx"), "--check", self.path("proof"), status=3))
+        text = self.folder / "proof" / "equality.json"
+        text.write_text(text.read_text().replace('"leaves"', '"leaver"', 1))
+        self.assertIn("damaged", self.error("prove", self.path("a.onnx"), self.path("b.onnx"), "--check", self.path("proof"), status=3))
+        shutil.rmtree(self.folder / "proof")
+        self.error("prove", self.path("a.onnx"), self.path("b.onnx"), "--check", self.path("proof"), status=3)
+
+    def test_the_tolerance_of_constants(self):
+        facts = self.report("prove", self.path("a.onnx"), self.path("b.onnx"), "--tolerance", "0", status=1)
+        self.assertEqual(facts["verdict"], "undecided")
+        self.assertTrue(facts["places"])
+
+    def test_what_differs_is_refuted_with_inputs_and_small_models(self):
+        facts = self.report("prove", self.path("a.onnx"), self.path("wrong.onnx"), "--reduce", self.path("small"), status=1)
+        self.assertEqual(facts["verdict"], "refuted")
+        self.assertEqual([(p["a"], p["b"]) for p in facts["places"]], [("relu", "relu")])
+        inputs = [text for name, file in facts["inputs"].items() for text in ("--input", f"{name}={file}")]
+        self.assertFalse(self.report("compare", self.path("a.onnx"), self.path("wrong.onnx"), *inputs, status=1)["ok"])
+        small = [onnx.load(file) for file in facts["reduced"]]
+        self.assertLessEqual(sum(len(m.graph.node) for m in small), 6)
+        self.assertEqual(self.report("prove", *facts["reduced"], status=1)["verdict"], "refuted")
+
+    def test_names_are_mapped(self):
+        a, renamed = self.path("a.onnx"), self.path("renamed.onnx")
+        self.assertIn("no input", self.error("prove", a, renamed, status=3))
+        self.assertEqual(self.report("prove", a, renamed, "--map", "x=image")["verdict"], "proved")
+        self.assertIn("NAME=NAME", self.error("prove", a, renamed, "--map", "x", status=2))
+        self.assertIn("no input or output", self.error("prove", a, renamed, "--map", "z=image", status=2))
+
+    def test_no_model(self):
+        (self.folder / "text.onnx").write_text(json.dumps({}))
+        self.error("prove", self.path("a.onnx"), self.path("text.onnx"), status=3)
+        self.error("prove", self.path("a.onnx"), status=2)
+
+
+if __name__ == "__main__":
+    main()
