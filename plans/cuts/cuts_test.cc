@@ -47,6 +47,7 @@ TEST_CASE("cuts: found and proved") {
        {},
        {{8, 16}, {16, 32}, {32}},
        "axis 0, whole, whole => axis 0\nwhole, axis 1, axis 0 => axis 1\naxis 1, axis 0, added once => partial sums\n"},
+      {"Reshape", {{"shape", Indices{8, 4, 6}}}, {{32, 6}}, "axis 0 by 4 => axis 0\naxis 1 => axis 2\n"},
       {"Softmax", {{"axis", Index(-1)}}, {{8, 12, 16}}, "axis 0 => axis 0\naxis 1 => axis 1\n"},
       {"Conv",
        {{"strides", two}, {"pads_begin", ones}, {"pads_end", ones}},
