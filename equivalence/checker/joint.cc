@@ -74,9 +74,23 @@ Graph with_functions(const Graph& graph) {
   return result;
 }
 
+// Integers whose elements are known for all inputs are constants: the size of an axis, read from a shape.
+Graph with_known_integers(Graph graph) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.constant || graph.is_input(id) || !value.contents || !value.shape_known || !is_integer(value.type.type) ||
+        !all_constant(*value.contents) || !all_constant(value.type.shape))
+      continue;
+    Value known = value;
+    known.constant = Tensor::from_integers(value.type.type, values(value.type.shape), values(*value.contents));
+    graph.set_value(id, std::move(known));
+  }
+  return graph;
+}
+
 }  // namespace
 
-Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with_functions(a)) {
+Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with_known_integers(with_functions(a))) {
   first_values_ = graph_.value_count();
   first_nodes_ = graph_.nodes().size();
   const std::set<std::string> known = [&] {
@@ -90,7 +104,7 @@ Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with
   for (const auto& [from, to] : names)
     for (const std::string& name : {from, to})
       if (!known.count(name)) throw Error(ErrorCode::kUsage, "no input or output is called \"" + name + "\"", "--map");
-  const Graph second = in_sizes_of_first(with_functions(b), names);
+  const Graph second = in_sizes_of_first(with_known_integers(with_functions(b)), names);
   take_second(second, names);
   match_outputs(b, names);
   number_nodes(second);
