@@ -101,7 +101,7 @@ bool Forest::goes_true(std::size_t n, double x) const {
     case Test::kUnequal:
       return x != node.split;
     case Test::kMember:
-      return std::binary_search(members_[n].begin(), members_[n].end(), x);
+      return !std::isnan(x) && std::binary_search(members_[n].begin(), members_[n].end(), x);
   }
   return false;
 }
