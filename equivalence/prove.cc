@@ -308,6 +308,10 @@ class Prover {
       reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
       return false;
     }
+    if (may_read_outside(statement)) {
+      reason = "it is open whether positions that are elements are within the tensor";
+      return false;
+    }
     for (const SizesInRule sizes : {SizesInRule::kAny, SizesInRule::kAsGiven}) {
       if (ended()) return false;
       const std::optional<std::string> certificate = proved_rule(statement, sizes, reason);
@@ -337,7 +341,7 @@ class Prover {
       if (!folder.empty()) std::filesystem::create_directories(folder);
       proof::VerifyOptions verification = quick_verification(folder);
       proof::Verdict verdict = proof::verify(rule, verification);
-      // Certificates do not know of positions that are elements.
+      // Certificates do not know of positions that are elements, nor proofs whether these are within the tensor.
       if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {
         verification.limits.contents_are_unknowns = true;
         verdict = proof::verify(rule, verification);

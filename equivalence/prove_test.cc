@@ -133,6 +133,16 @@ TEST_CASE("prove: never of what is defined for fewer sizes") {
   CHECK(result.verdict != Verdict::kProved);
 }
 
+TEST_CASE("prove: never of positions that may be outside") {
+  const auto gather = [](const std::string& axis) {
+    return "agraph (int64[N, 4] i) => (float[N, 4] y) <float[1, 4] z = {0, 0, 0, 0}, int64[2] s = {5, 4}> "
+           "{ e = Expand(z, s) y = GatherElements<axis = " +
+           axis + ">(e, i) }";
+  };
+  CHECK(proving(gather("0"), gather("1")).verdict != Verdict::kProved);
+  CHECK(proving(gather("0"), gather("0")).verdict == Verdict::kProved);
+}
+
 TEST_CASE("prove: never of independent random numbers that became one") {
   const char* two = "agraph (float[2] x) => (float[2] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }";
   const char* one = "agraph (float[2] x) => (float[2] y) { a = RandomNormalLike(x) y = Sub(a, a) }";

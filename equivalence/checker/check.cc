@@ -54,6 +54,7 @@ class Checker {
       for (const Application& application : step.applications) terms.apply(rule(application.rule), application);
       require(terms.outputs_are_equal(), "the rewrites do not lead to equal values");
     } else {
+      require(!may_read_outside(statement), "the second model may read outside of a tensor");
       const proof::Certificate certificate = checked(folder_ / "equations" / (plain(step.certificate) + ".certificate"));
       Rule stated = proof::proved_part(rule_of(statement, step.sizes)), proved = proof::proved_part(certificate.rule);
       stated.name = proved.name;

@@ -264,6 +264,46 @@ void collect_partial(const Element& e, std::set<std::string>& found, std::set<co
   for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
 }
 
+// Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
+bool reads_at_elements(const Element& e, std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return false;
+  bool found = false;
+  const auto look = [&](const Index& index) {
+    for_each_atom(index,
+                  [&](const Atom& a) { found = found || a.kind == Atom::Kind::kPosition || a.kind == Atom::Kind::kLoad; });
+  };
+  look(e->index), look(e->bound);
+  for (const Index& index : e->position) look(index);
+  for (const Condition& c : e->conditions) look(c.left), look(c.right);
+  return found || std::any_of(e->arguments.begin(), e->arguments.end(),
+                              [&](const Element& argument) { return reads_at_elements(argument, seen); });
+}
+
+// Are the positions constants that are within the axis?
+bool has_known_positions(const Graph& graph, const Node& node) {
+  const auto field = node.op->field("axis");
+  const Index* axis = field ? std::get_if<Index>(&node.attributes[*field]) : nullptr;
+  if (!axis || !axis->is_constant() || node.inputs.size() != 2 || !graph.is_constant(node.inputs[1])) return false;
+  const Indices& shape = graph.value(node.inputs[0]).type.shape;
+  const std::int64_t at = axis->value() < 0 ? axis->value() + std::ssize(shape) : axis->value();
+  if (at < 0 || at >= std::ssize(shape)) return false;
+  const auto size = shape[static_cast<std::size_t>(at)].constant();
+  const std::vector<std::int64_t> positions = graph.value(node.inputs[1]).constant.integers();
+  return size && std::all_of(positions.begin(), positions.end(), [&](std::int64_t p) { return p >= -*size && p < *size; });
+}
+
+// Equal for nodes that read at the same positions of tensors of the same sizes.
+std::string positions_of(const Graph& graph, const Node& node) {
+  std::string text = "positions of " + node.op->name();
+  for (const AttributeValue& value : node.attributes) text += " " + to_string(value);
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const TensorType& type = graph.value(id).type;
+    text += " " + to_string(type) + (is_real(type.type) ? "" : "#" + std::to_string(id));
+  }
+  return text;
+}
+
 bool is_finite(const Tensor& tensor) {
   if (!is_real(tensor.type())) return true;
   const std::vector<double> elements = tensor.reals();
@@ -286,6 +326,24 @@ Statement statement_of(const Joint& joint, const Equation& equation, std::size_t
 
 Rule rule_of(const Statement& statement, SizesInRule sizes) { return RuleWriter(statement.graph, sizes).run(); }
 
+bool may_read_outside(const Statement& statement) {
+  std::set<std::string> known;  // of `a`, whose nodes stand first
+  for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
+    const Node& node = *statement.graph.nodes()[n];
+    const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
+    std::set<const ElementNode*> seen;
+    const bool at_elements = std::any_of(definition.outputs().begin(), definition.outputs().end(),
+                                         [&](const Output& output) { return reads_at_elements(output.element, seen); });
+    if (!at_elements || has_known_positions(statement.graph, node)) continue;
+    const std::string positions = positions_of(statement.graph, node);
+    if (n < statement.nodes_of_a)
+      known.insert(positions);
+    else if (!known.count(positions))
+      return true;
+  }
+  return false;
+}
+
 bool may_be_less_defined(const Statement& statement) {
   std::set<std::string> a, b;
   const std::vector<bool> constant = statement.graph.constant_values();
@@ -301,7 +359,7 @@ bool may_be_less_defined(const Statement& statement) {
                          });
     if (!defined || n < statement.nodes_of_a) (n < statement.nodes_of_a ? a : b).insert(found.begin(), found.end());
   }
-  return !std::includes(a.begin(), a.end(), b.begin(), b.end());
+  return !std::includes(a.begin(), a.end(), b.begin(), b.end()) || may_read_outside(statement);
 }
 
 }  // namespace rewright::equivalence

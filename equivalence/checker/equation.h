@@ -44,8 +44,10 @@ enum class SizesInRule {
 // Error(kUnsupported) if it cannot be written as a rule.
 Rule rule_of(const Statement& statement, SizesInRule sizes);
 
-// Does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined where `a`
-// is defined.
+// Does `b` read at a position that is an element, and that `a` does not read at? It may be outside of the tensor.
+bool may_read_outside(const Statement& statement);
+// Does it, or does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined
+// where `a` is defined. The prover of rules answers the second question by itself.
 bool may_be_less_defined(const Statement& statement);
 
 }  // namespace rewright::equivalence
