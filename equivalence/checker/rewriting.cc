@@ -115,53 +115,56 @@ void TermTable::close() {
   });
 }
 
-void TermTable::apply(const Rule& rule, const Application& application) {
+std::uint32_t TermTable::output_of(std::uint32_t term, std::uint32_t output) const {
+  require(term < terms_.size(), "there is no such term");
+  require(output < terms_[term].outputs.size(), "a term has no such output");
+  return terms_[term].outputs[output];
+}
+
+// A term's operand against the source: binds an input, or compares.
+void TermTable::match_operand(std::uint32_t value, const PatternValue& wanted, const Application& application,
+                              std::vector<std::uint32_t>& bound) const {
+  if (wanted.kind == PatternValue::Kind::kAbsent) {
+    require(value == kAbsent, "an operand is there that the rule does not have");
+    return;
+  }
+  require(value != kAbsent, "an operand is absent");
+  if (wanted.kind == PatternValue::Kind::kInput) {
+    if (bound[wanted.number] == kAbsent) bound[wanted.number] = value;
+    require(same(bound[wanted.number], value), "a variable of a rule stands for two values");
+    return;
+  }
+  require(same(output_of(application.where.at(wanted.number), wanted.output), value), "an operand is not what the rule says");
+}
+
+TermTable::Matched TermTable::match_source(const Rule& rule, const Application& application) const {
   const Pattern& source = rule.source;
   require(application.where.size() == source.nodes.size(), "an application names too few terms");
-  std::vector<std::uint32_t> bound(rule.inputs.size(), kAbsent);
-  std::vector<Attributes> attributes;
-  const auto output_of = [&](std::uint32_t term, std::uint32_t output) {
-    require(output < terms_[term].outputs.size(), "a term has no such output");
-    return terms_[term].outputs[output];
-  };
+  Matched matched{std::vector<std::uint32_t>(rule.inputs.size(), kAbsent), {}};
   for (std::size_t p = 0; p < source.nodes.size(); ++p) {
     const PatternNode& pattern = source.nodes[p];
     require(application.where[p] < terms_.size(), "there is no such term");
     const Term& term = terms_[application.where[p]];
     if (!term.op) {
       require(pattern.op->is_fill() && term.constant, "a rule is applied to another operator");
-      attributes.push_back(fill_of(*pattern.op, term.constant));
+      matched.attributes.push_back(fill_of(*pattern.op, term.constant));
       continue;
     }
     require(term.op == pattern.op && term.inputs.size() == pattern.inputs.size(), "a rule is applied to another operator");
-    attributes.push_back(term.attributes);
+    matched.attributes.push_back(term.attributes);
     const bool swapped = p < 64 && ((application.swapped >> p) & 1);
     require(!swapped || (pattern.op->commutative() && term.inputs.size() >= 2), "operands that do not commute are exchanged");
-    for (std::size_t i = 0; i < pattern.inputs.size(); ++i) {
-      const std::uint32_t value = term.inputs[swapped && i < 2 ? 1 - i : i];
-      const PatternValue& wanted = pattern.inputs[i];
-      switch (wanted.kind) {
-        case PatternValue::Kind::kAbsent:
-          require(value == kAbsent, "an operand is there that the rule does not have");
-          break;
-        case PatternValue::Kind::kInput:
-          require(value != kAbsent, "an operand is absent");
-          if (bound[wanted.number] == kAbsent) bound[wanted.number] = value;
-          require(same(bound[wanted.number], value), "a variable of a rule stands for two values");
-          break;
-        case PatternValue::Kind::kNode:
-          require(value != kAbsent && wanted.number < application.where.size() &&
-                      application.where[wanted.number] < terms_.size() &&
-                      same(output_of(application.where[wanted.number], wanted.output), value),
-                  "an operand is not what the rule says");
-          break;
-      }
-    }
+    for (std::size_t i = 0; i < pattern.inputs.size(); ++i)
+      match_operand(term.inputs[swapped && i < 2 ? 1 - i : i], pattern.inputs[i], application, matched.inputs);
   }
+  return matched;
+}
+
+Bindings TermTable::bind(const Rule& rule, const Matched& matched) const {
   Bindings bindings(rule);
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
-    require(bound[i] != kAbsent, "an input of a rule is not bound");
-    const TensorType& type = types_[bound[i]];
+    require(matched.inputs[i] != kAbsent, "an input of a rule is not bound");
+    const TensorType& type = types_[matched.inputs[i]];
     // Proofs are about tensors with elements, and of the ranks that the proof says.
     require(std::none_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; }),
             "a rule is applied to an empty tensor");
@@ -169,16 +172,22 @@ void TermTable::apply(const Rule& rule, const Application& application) {
             "a rule is applied to more axes than it is proved for");
     require(bindings.bind_input(i, type), "a rule's input has another type");
   }
-  for (std::size_t p = 0; p < source.nodes.size(); ++p)
-    for (std::size_t f = 0; f < source.nodes[p].attributes.size(); ++f)
-      require(bindings.bind_attribute(source.nodes[p].attributes[f], attributes[p].at(f)),
+  for (std::size_t p = 0; p < rule.source.nodes.size(); ++p)
+    for (std::size_t f = 0; f < rule.source.nodes[p].attributes.size(); ++f)
+      require(bindings.bind_attribute(rule.source.nodes[p].attributes[f], matched.attributes[p].at(f)),
               "an attribute is not what the rule says");
   require(bindings.complete(), "a condition of a rule does not hold");
+  return bindings;
+}
 
+void TermTable::apply(const Rule& rule, const Application& application) {
+  const Matched matched = match_source(rule, application);
+  const Bindings bindings = bind(rule, matched);
   std::vector<std::uint32_t> made;
   const auto value_of = [&](const PatternValue& value) {
     if (value.kind == PatternValue::Kind::kAbsent) return kAbsent;
-    return value.kind == PatternValue::Kind::kInput ? bound[value.number] : output_of(made[value.number], value.output);
+    return value.kind == PatternValue::Kind::kInput ? matched.inputs[value.number]
+                                                    : output_of(made[value.number], value.output);
   };
   for (const PatternNode& node : rule.target.nodes) {
     std::vector<std::uint32_t> inputs;
@@ -196,10 +205,10 @@ void TermTable::apply(const Rule& rule, const Application& application) {
     for (const Output& output : definition.outputs()) outputs.push_back(output.type);
     made.push_back(add_node(*node.op, std::move(written), std::move(inputs), outputs));
   }
-  for (std::size_t k = 0; k < source.outputs.size(); ++k) {
-    const PatternValue& from = source.outputs[k];
-    const std::uint32_t left =
-        from.kind == PatternValue::Kind::kInput ? bound[from.number] : output_of(application.where[from.number], from.output);
+  for (std::size_t k = 0; k < rule.source.outputs.size(); ++k) {
+    const PatternValue& from = rule.source.outputs[k];
+    const std::uint32_t left = from.kind == PatternValue::Kind::kInput ? matched.inputs[from.number]
+                                                                       : output_of(application.where[from.number], from.output);
     unite(left, value_of(rule.target.outputs[k]));
   }
   close();

@@ -9,6 +9,7 @@
 
 #include "base/congruence.h"
 #include "graph/graph.h"
+#include "rules/bindings.h"
 #include "rules/rule.h"
 
 namespace rewright::equivalence {
@@ -44,6 +45,15 @@ class TermTable {
   };
   static constexpr std::uint32_t kAbsent = ~std::uint32_t{0};
 
+  struct Matched {
+    std::vector<std::uint32_t> inputs;   // values of the rule's
+    std::vector<Attributes> attributes;  // of the source's nodes
+  };
+  std::uint32_t output_of(std::uint32_t term, std::uint32_t output) const;
+  void match_operand(std::uint32_t value, const PatternValue& wanted, const Application& application,
+                     std::vector<std::uint32_t>& bound) const;
+  Matched match_source(const Rule& rule, const Application& application) const;
+  Bindings bind(const Rule& rule, const Matched& matched) const;
   std::uint32_t add_value(TensorType type);
   std::uint32_t add_node(const Operator& op, Attributes attributes, std::vector<std::uint32_t> inputs,
                          const std::vector<TensorType>& outputs);
