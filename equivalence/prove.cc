@@ -47,7 +47,6 @@ class Prover {
  public:
   Prover(const Graph& a, const Graph& b, const ProveOptions& options)
       : a_(a),
-        b_(b),
         options_(options),
         joint_(a, b, options.names),
         samples_(a, b, joint_, options.executors),
@@ -472,7 +471,7 @@ class Prover {
     return {a == b ? "" : place_name(joint_, a), place_name(joint_, b), Verdict::kUndecided, reason};
   }
 
-  const Graph &a_, &b_;
+  const Graph& a_;
   const ProveOptions& options_;
   Joint joint_;
   Samples samples_;

@@ -1,12 +1,14 @@
 #include "plans/execution/plan_processes.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 
 namespace rewright::plans {
 
-PlanProcesses::PlanProcesses(Communicator& all, std::size_t groups) : all_(all) {
+PlanProcesses::PlanProcesses(distribution::Communicator& all, std::size_t groups) : all_(all) {
   if (groups == 0 || all.size() % groups != 0)
     throw Error(ErrorCode::kUsage, std::to_string(all.size()) + " processes are no " + std::to_string(groups) + " groups");
   const std::size_t size = all.size() / groups, group = all.rank() / size, number = all.rank() % size;

@@ -13,17 +13,17 @@ enum class PlanLevel { kBetween, kWithin };  // groups; the processes of a group
 class PlanProcesses {
  public:
   // Groups of equally many consecutive ranks. `all` must outlive this object.
-  explicit PlanProcesses(Communicator& all, std::size_t groups = 1);
+  explicit PlanProcesses(distribution::Communicator& all, std::size_t groups = 1);
 
-  Communicator& all() const { return all_; }
+  distribution::Communicator& all() const { return all_; }
   // Without groups, the processes within are all.
-  Communicator& within() const { return within_ ? *within_ : all_; }
-  Communicator& between() const { return *between_; }
-  Communicator& at(PlanLevel level) const { return level == PlanLevel::kBetween ? between() : within(); }
+  distribution::Communicator& within() const { return within_ ? *within_ : all_; }
+  distribution::Communicator& between() const { return *between_; }
+  distribution::Communicator& at(PlanLevel level) const { return level == PlanLevel::kBetween ? between() : within(); }
 
  private:
-  Communicator& all_;
-  std::unique_ptr<Communicator> within_, between_;
+  distribution::Communicator& all_;
+  std::unique_ptr<distribution::Communicator> within_, between_;
 };
 
 }  // namespace rewright::plans
