@@ -7,7 +7,6 @@
 #include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/testing.h"
-#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/tester.h"
 #include "verifier/certificate.h"
@@ -164,7 +163,7 @@ TEST_CASE("prove: instances of rules are never refuted", "[sampling]") {
   std::mt19937_64 random(1);
   const std::vector<Rule>& rules = shipped_rules().rules();
   int proved = 0, tried = 0;
-  for (int n = 0; n < static_cast<int>(testing::instances(60)); ++n) {
+  for (int n = 0; n < 60; ++n) {
     const Rule& rule = rules[random() % rules.size()];
     InstanceSampler sampler(rule, random());
     const auto instance = sampler.sample(300);
@@ -203,7 +202,7 @@ TEST_CASE("prove: counterexamples of wrong rules are never proved", "[sampling]"
 TEST_CASE("prove: mutants of random programs", "[sampling]") {
   std::mt19937_64 random(3);
   int different = 0, refuted = 0, equal = 0, proved = 0;
-  for (int n = 0; n < static_cast<int>(testing::instances(60)); ++n) {
+  for (int n = 0; n < 60; ++n) {
     const Program program = random_program(random, 8);
     Program mutant = program;
     Instruction& changed = mutant[random() % mutant.size()];
@@ -271,7 +270,7 @@ TEST_CASE("prove: certificates are followed, and damaged ones are refused") {
     }
   };
   std::mt19937_64 random(5);
-  for (int n = 0; n < static_cast<int>(testing::instances(100)); ++n) {
+  for (int n = 0; n < 100; ++n) {
     std::string damaged = bytes;
     damaged[random() % damaged.size()] ^= static_cast<char>(1 << (random() % 7));
     write_file(json, damaged);

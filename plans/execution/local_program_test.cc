@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "distribution/testing.h"
-#include "operators/testing/share.h"
 #include "plans/execution/testing.h"
 #include "runtime/testing.h"
 
@@ -84,7 +83,7 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
   std::size_t exchanges = 0;
   for (const std::int64_t processes : {2, 4}) {
     ChoiceFinder choices(processes, free_of_cost);
-    for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
       RandomGraph g(seed);
       std::vector<ValueId> values{g.input({5, 4, 9, 6})};
       for (int n = 0; n < 7; ++n) try {
@@ -111,7 +110,7 @@ TEST_CASE("local programs: random plans of two levels compute what one process c
   for (const auto& [groups, size] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 2}, {2, 3}, {3, 2}}) {
     ChoiceFinder outer(groups, free_of_cost, cuts);
     outer.keep_only([groups = groups](const NodeChoice& c) { return why_not_alike(c, groups).empty(); });
-    for (unsigned seed = 0; seed < testing::instances(8); ++seed) {
+    for (unsigned seed = 0; seed < 8; ++seed) {
       RandomGraph g(seed);
       std::vector<ValueId> values{g.input({6, 4, 12, 6})};
       for (int n = 0; n < 7; ++n) try {
