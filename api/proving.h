@@ -8,15 +8,17 @@
 #include <stop_token>
 #include <string>
 
+#include "equivalence/checker/constants.h"
+
 namespace rewright::api {
 
 struct ProvingRequest {
-  std::string first, second;                 // files
-  std::map<std::string, std::string> names;  // inputs and outputs: from the first model's to the second's
-  double tolerance = 1e-6;                   // relative, of constants that are roundings, for float
-  std::string certificate;                   // a folder for the proof; empty: none
-  std::string reduce;                        // a folder for the smallest models that differ; empty: none
-  std::string counterexample;                // a folder for inputs on which they differ; empty: within `reduce`, or none
+  std::string first, second;                           // files
+  std::map<std::string, std::string> names;            // inputs and outputs: from the first model's to the second's
+  double tolerance = equivalence::kRoundingTolerance;  // relative, of constants that are roundings, for float
+  std::string certificate;                             // a folder for the proof; empty: none
+  std::string reduce;                                  // a folder for the smallest models that differ; empty: none
+  std::string counterexample;  // a folder for inputs on which they differ; empty: within `reduce`, or none
   std::uint64_t seed = 0;
   int samples = 3;  // random inputs on which both are run
   int threads = 1;

@@ -72,8 +72,8 @@ class Communicator {
 // A communicator of this process alone.
 std::unique_ptr<Communicator> make_local_communicator();
 
-// Those processes of `over`, which must outlive it, that have these ranks, in this order; this one is among them. All of them
-// exchange messages alone: others of `over` need not take part.
+// A subgroup: the processes of `over` with these ranks, in this order, this process among them. Only its members take part in
+// its exchanges. `over` must outlive it.
 std::unique_ptr<Communicator> make_communicator_of(Communicator& over, std::vector<std::size_t> ranks);
 
 // The processes that `mpirun` started, or this one alone. Only several processes load MPI, as a plug-in beside the program.

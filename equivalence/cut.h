@@ -1,4 +1,4 @@
-// Where to cut: the equation to prove for two values that are candidates for equality.
+// The equation to prove for two candidate values: both graphs, cut off at values that are known to be equal.
 #pragma once
 
 #include <optional>

@@ -102,40 +102,34 @@ std::uint64_t Samples::key(ValueId id) const {
   return key;
 }
 
-// Runs with all values as outputs, with the first executor that can.
+// Runs with all values as outputs.
 Samples::Executed Samples::execute(const Graph& graph, const std::vector<Tensor>& inputs, bool is_second) const {
   const Graph all = with_all_outputs(graph);
-  std::optional<Error> failure;
-  for (const CheckExecutor& executor : executors_) try {
-      const std::vector<Tensor> results = executor.run(all, inputs);
-      Executed executed;
-      std::map<ValueId, std::size_t> number;
-      for (std::size_t k = 0; k < results.size(); ++k) {
-        const ValueId id = all.outputs()[k].value;
-        number.emplace(id, k);
-        executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(results[k]));
-      }
-      for (const GraphOutput& output : graph.outputs()) {
-        if (const auto found = number.find(output.value); found != number.end()) {
-          executed.outputs.push_back(results[found->second]);
-        } else if (graph.is_constant(output.value)) {
-          executed.outputs.push_back(graph.value(output.value).constant);
-        } else {
-          const auto input = std::find(graph.inputs().begin(), graph.inputs().end(), output.value);
-          if (input == graph.inputs().end()) return {outputs_only(graph, inputs), std::move(executed.values)};
-          executed.outputs.push_back(inputs[static_cast<std::size_t>(input - graph.inputs().begin())]);
-        }
-      }
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        executed.values.emplace(is_second ? joint_.of_second(graph.inputs()[i]) : graph.inputs()[i], summary_of(inputs[i]));
-      return executed;
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
-      if (!failure || error.code() == ErrorCode::kBadInput) failure = error;
+  const std::vector<Tensor> results = outputs_only(all, inputs);
+  Executed executed;
+  std::map<ValueId, std::size_t> number;
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    const ValueId id = all.outputs()[k].value;
+    number.emplace(id, k);
+    executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(results[k]));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    executed.values.emplace(is_second ? joint_.of_second(graph.inputs()[i]) : graph.inputs()[i], summary_of(inputs[i]));
+  for (const GraphOutput& output : graph.outputs()) {
+    if (const auto found = number.find(output.value); found != number.end()) {
+      executed.outputs.push_back(results[found->second]);
+    } else if (graph.is_constant(output.value)) {
+      executed.outputs.push_back(graph.value(output.value).constant);
+    } else {
+      const auto input = std::find(graph.inputs().begin(), graph.inputs().end(), output.value);
+      if (input == graph.inputs().end()) return {outputs_only(graph, inputs), std::move(executed.values)};
+      executed.outputs.push_back(inputs[static_cast<std::size_t>(input - graph.inputs().begin())]);
     }
-  throw failure.value();
+  }
+  return executed;
 }
 
+// By the first executor that can.
 std::vector<Tensor> Samples::outputs_only(const Graph& graph, const std::vector<Tensor>& inputs) const {
   std::optional<Error> failure;
   for (const CheckExecutor& executor : executors_) try {

@@ -9,6 +9,23 @@
 
 namespace rewright {
 
+// Half of the distance from 1 to the next larger value of a floating-point type of 16 bits or more: the relative error of
+// rounding to it. 0 for all other types.
+inline double unit_roundoff(DataType type) {
+  switch (type) {
+    case DataType::kDouble:
+      return 0x1p-53;
+    case DataType::kFloat:
+      return 0x1p-24;
+    case DataType::kHalf:
+      return 0x1p-11;
+    case DataType::kBfloat16:
+      return 0x1p-8;
+    default:
+      return 0;
+  }
+}
+
 struct Difference {
   double absolute = 0;  // the largest of an element; infinite where only one of the two is finite
   double scale = 0;     // the largest finite magnitude among the expected elements

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "expressions/code_evaluator.h"
+#include "expressions/difference.h"
 #include "operators/readings/number_system.h"
 
 namespace rewright::graph {
@@ -21,9 +22,7 @@ struct Approximate {
   std::int64_t terms = 0;  // 0: a number
 };
 
-// Relative rounding error of an operation on reals.
-constexpr double kFloatRounding = 0x1p-24, kDoubleRounding = 0x1p-53;
-constexpr double kRoundings = 4;           // an operation's, in units of the above
+constexpr double kRoundings = 4;           // an operation's, in units of unit_roundoff
 constexpr double kFunctionRoundings = 24;  // the same for vectorized functions
 constexpr double kSumRoundings = 4;
 
@@ -266,7 +265,7 @@ struct ElementSampler::State {
     if (c.type == DataType::kFloat) {
       const double before = result.value;
       result.value = static_cast<float>(before);
-      if (std::isfinite(result.value)) result.error += std::fabs(result.value) * kFloatRounding;
+      if (std::isfinite(result.value)) result.error += std::fabs(result.value) * unit_roundoff(DataType::kFloat);
       return result;
     }
     const double value = result.value;
@@ -285,14 +284,7 @@ struct ElementSampler::State {
   }
 
   static double type_rounding(DataType type) {
-    switch (type) {
-      case DataType::kHalf:
-        return 0x1p-10;
-      case DataType::kBfloat16:
-        return 0x1p-7;
-      default:
-        return 0.5;  // types of at most 8 bits
-    }
+    return type == DataType::kHalf || type == DataType::kBfloat16 ? 2 * unit_roundoff(type) : 0.5;  // types of at most 8 bits
   }
 
   static void set_position(Computed& c, std::int64_t at) {
@@ -344,8 +336,8 @@ struct ElementSampler::State {
     for (std::size_t a = 0; a < c->result.size(); ++a)
       c->position.push_back(flattener.variable(output.position[a], c->result[a]));
     c->code = flattener.flatten(output.element);
-    c->evaluator.emplace(ApproximateArithmetic(in_double ? kDoubleRounding : kFloatRounding, certain), Operands{this, c.get()},
-                         true);
+    c->evaluator.emplace(ApproximateArithmetic(unit_roundoff(in_double ? DataType::kDouble : DataType::kFloat), certain),
+                         Operands{this, c.get()}, true);
     c->evaluator->slots.assign(flattener.slot_count(), 0);
     c->evaluator->set_memory_count(flattener.memory_count());
     return c;

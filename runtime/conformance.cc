@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "expressions/difference.h"
 #include "graph/execute.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
@@ -49,21 +50,10 @@ std::string describe(const Datum& datum) {
   return to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
 }
 
-// The relative spacing of a floating-point type's values.
-double step_of(DataType type) {
-  switch (type) {
-    case DataType::kHalf:
-      return 0x1p-10;
-    case DataType::kBfloat16:
-      return 0x1p-7;
-    default:
-      return 0;
-  }
-}
-
 // The difference as text; empty if the results agree.
 std::string difference(const Tensor& result, const Tensor& expected, Tolerance tolerance) {
-  tolerance.relative = std::max(tolerance.relative, 2 * step_of(expected.type()));
+  if (expected.type() == DataType::kHalf || expected.type() == DataType::kBfloat16)
+    tolerance.relative = std::max(tolerance.relative, 4 * unit_roundoff(expected.type()));
   if (result.type() != expected.type() || result.sizes() != expected.sizes())
     return "is " + describe(result) + ", expected " + describe(expected);
   const auto wrong = [](std::size_t i, const std::string& is, const std::string& should) {

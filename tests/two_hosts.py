@@ -1,7 +1,8 @@
 """Plans over two hosts: python two_hosts.py REWRIGHT [--mpirun MPIRUN]
 
 The hosts are network namespaces, each with a host name of its own, joined by a virtual cable on which MPI sends TCP. Needs root (and
-`ip`): as anyone else it says so and is skipped; so it is where root may not make namespaces. What it makes has this process's number in its name, and is removed at the end.
+`ip`), and that root may make namespaces: else it says so and is skipped. What it makes has this process's number in its name, and is
+removed at the end.
 """
 
 import argparse

@@ -139,7 +139,6 @@ SearchDefaults read_search(const ConfigObject& search) {
   result.repetition_penalty = search.real_or("repetition_penalty", 1e-6, 1e6, 1);
   result.min_length = search.integer_or("min_length", 0, kMostTokens, 0);
   result.max_length = search.integer_or("max_length", 0, kMostTokens, 0);
-  result.cache_is_shared = search.truth_or("past_present_share_buffer", false);
   return result;
 }
 
@@ -179,7 +178,10 @@ LanguageConfig read_language_config(const std::filesystem::path& folder) {
   config.ends = model.integers("eos_token_id", 0, kMostTokens);
   const std::int64_t pad = model.integer_or("pad_token_id", -1, kMostTokens, 0);
   config.pad = pad >= 0 && pad < config.vocabulary ? pad : 0;
-  if (const auto search = all.optional_object("search")) config.search = read_search(*search);
+  if (const auto search = all.optional_object("search")) {
+    config.search = read_search(*search);
+    config.cache_is_shared = search->truth_or("past_present_share_buffer", false);
+  }
   return config;
 }
 

@@ -8,14 +8,13 @@
 
 namespace rewright::api {
 
-// What "search" of the file says about choosing tokens.
+// How tokens are chosen by default: "search" of the file.
 struct SearchDefaults {
   bool samples = false;  // false: the most likely token
   double temperature = 1, top_p = 1, repetition_penalty = 1;
-  std::int64_t top_k = 0;        // 0: all
-  std::int64_t min_length = 0;   // tokens, those of the prompt included
-  std::int64_t max_length = 0;   // the same; 0: as long as the context
-  bool cache_is_shared = false;  // the model writes new entries into a cache that is longer than they need
+  std::int64_t top_k = 0;       // 0: all
+  std::int64_t min_length = 0;  // tokens, those of the prompt included
+  std::int64_t max_length = 0;  // the same; 0: as long as the context
 };
 
 struct LanguageConfig {
@@ -29,6 +28,8 @@ struct LanguageConfig {
   std::int64_t vocabulary = 0;      // tokens are below this number
   std::vector<std::int64_t> ends;   // tokens that end a text
   std::int64_t pad = 0;             // the token for places that do not count
+  // The cache may have room for more positions than are filled: the model writes new entries behind those.
+  bool cache_is_shared = false;
   SearchDefaults search;
 };
 

@@ -40,7 +40,7 @@ TEST_CASE("a configuration of the builder is read") {
   CHECK(layer_name(c.past_keys, 12) == "past_key_values.12.key");
   CHECK(c.ends == std::vector<std::int64_t>{2, 3});
   CHECK((c.layers == 2 && c.cached_heads == 2 && c.head_size == 16 && c.context_length == 256 && c.vocabulary == 300));
-  CHECK((c.search.cache_is_shared && c.search.temperature == 0.6 && c.search.top_k == 50));
+  CHECK((c.cache_is_shared && c.search.temperature == 0.6 && c.search.top_k == 50));
   Json one = usual();
   one["model"]["eos_token_id"] = 7;
   one["model"]["pad_token_id"] = -1;
@@ -48,7 +48,7 @@ TEST_CASE("a configuration of the builder is read") {
   one.erase("search");
   const LanguageConfig d = read(one.dump());
   CHECK(d.ends == std::vector<std::int64_t>{7});
-  CHECK((d.pad == 0 && d.cached_heads == 4 && !d.search.samples && !d.search.cache_is_shared));
+  CHECK((d.pad == 0 && d.cached_heads == 4 && !d.search.samples && !d.cache_is_shared));
 }
 
 TEST_CASE("what is wrong with a configuration is said with its place") {

@@ -90,11 +90,11 @@ Decoder::Decoder(const std::filesystem::path& folder, const std::string& device,
   } catch (const Error& error) {
     throw error.within(config_.model.string());
   }
-  if (mask_ == kAbsent) config_.search.cache_is_shared = false;  // nothing tells how much of the cache is filled
+  if (mask_ == kAbsent) config_.cache_is_shared = false;  // nothing tells how much of the cache is filled
   SessionOptions options;
   options.threads = usable_threads(threads);
   options.checkpoint = run_checkpoint;
-  if (config_.search.cache_is_shared)
+  if (config_.cache_is_shared)
     for (const CacheTensor& c : cache_) options.replacements.push_back({c.input, c.output});
   session_ = prepare_session(backend, graph, options);
   prepare();
@@ -117,7 +117,7 @@ void Decoder::find_inputs(const Graph& graph) {
 // Packs weights, and plans for steps of one token, so that the first text does not wait for it.
 void Decoder::prepare() const {
   Cache cache(1);
-  if (config_.search.cache_is_shared) cache.filled_[0] = 1;  // as if there were a token
+  if (config_.cache_is_shared) cache.filled_[0] = 1;  // as if there were a token
   const std::int64_t tokens[] = {config_.pad};
   const std::span<const std::int64_t> one(tokens);
   step(cache, {&one, 1});
@@ -179,7 +179,7 @@ void Decoder::make_room(Cache& cache, std::size_t positions) const {
   constexpr std::size_t kLeast = 128;
   if (cache.room_ >= positions && !cache.entries_.empty()) return;
   std::size_t room = 0;
-  if (config_.search.cache_is_shared) {
+  if (config_.cache_is_shared) {
     room = std::max(kLeast, cache.room_);
     while (room < positions) room *= 2;
     room = std::min(room, std::max(static_cast<std::size_t>(config_.context_length), positions));
@@ -201,7 +201,7 @@ void Decoder::make_room(Cache& cache, std::size_t positions) const {
 Tensor Decoder::mask(const Cache& cache, TokenSpans tokens, std::size_t length) const {
   const bool is_first = std::all_of(cache.filled_.begin(), cache.filled_.end(), [](std::size_t n) { return n == 0; });
   std::size_t columns = length;
-  if (!is_first) columns = config_.search.cache_is_shared ? cache.room_ : cache.filled_.front() + length;
+  if (!is_first) columns = config_.cache_is_shared ? cache.room_ : cache.filled_.front() + length;
   Rows rows(mask_type_, tokens.size(), columns);
   for (std::size_t s = 0; s < tokens.size(); ++s) {
     // A sequence that has ended is computed with the others, and its last entry is overwritten.
@@ -218,7 +218,7 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
     length = std::max(length, tokens[s].size());
     positions = std::max(positions, cache.filled_[s] + tokens[s].size());
   }
-  const bool shared = config_.search.cache_is_shared;
+  const bool shared = config_.cache_is_shared;
   if (shared || cache.entries_.empty()) make_room(cache, positions);
   std::vector<Tensor> inputs(rows_ + 1);
   Rows ids(ids_type_, tokens.size(), length), places(positions_type_, tokens.size(), length);

@@ -16,11 +16,11 @@
 
 namespace rewright::api {
 
-// The keys and values of sequences that are computed together.
+// The keys and values of a batch of sequences.
 //
-// Where the model allows it (SearchDefaults::cache_is_shared), the cache has room for more positions than are filled. Then
-// sequences of different lengths can be computed together, sizes change rarely from step to step, so that plans serve many
-// steps, and a session can write new entries in place. Else it has as many positions as there are tokens.
+// Its capacity exceeds what is filled if the model allows that (LanguageConfig::cache_is_shared). Then a batch may have
+// sequences of different lengths, shapes seldom change between steps, so that plans are used again, and sessions write in
+// place. Otherwise the cache has one position for each token.
 class Cache {
  public:
   explicit Cache(std::size_t sequences) : filled_(sequences, 0) {}
@@ -38,7 +38,7 @@ class Decoder {
   Decoder(const std::filesystem::path& folder, const std::string& device, int threads);
   const LanguageConfig& config() const { return config_; }
   // May several sequences have one cache?
-  bool runs_together() const { return config_.search.cache_is_shared && batch_is_open_; }
+  bool runs_together() const { return config_.cache_is_shared && batch_is_open_; }
 
   // Reads `tokens[s]` behind what sequence s of the cache has so far, and returns the logits behind the last of them:
   // [sequence][token]. If the sequences get different numbers of tokens, they must be the first ones. A sequence that gets none

@@ -1,4 +1,4 @@
-// How a text goes on: limits, and how tokens are chosen.
+// Options of generation: limits of length, and sampling.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace rewright::api {
 
-// What is asked for. What is left open follows from the model's configuration.
+// The options of a caller. Those that are not set default to the model's configuration.
 struct GenerationRequest {
   std::int64_t max_tokens = 0;  // new ones in each sequence; 0: as many as the model's context has room for
   std::int64_t min_tokens = 0;  // before these, no token ends a sequence
@@ -27,7 +27,7 @@ struct GenerationRequest {
 using GenerationOption = RequestOption<GenerationRequest>;
 std::span<const GenerationOption> generation_options();
 
-// How the tokens of a sequence are chosen.
+// The options of one sequence, with all defaults filled in.
 struct Choosing {
   Sampling sampling;
   double repetition_penalty = 1;

@@ -23,12 +23,12 @@ using Tokens = std::vector<std::int64_t>;
 
 class Decoder;  // api/language/decoder.h
 
-// How long a generation took so far.
+// Wall-clock times of a generation so far.
 struct GenerationTimes {
   double prompt_seconds = 0;  // until the logits behind the prompts were there
   double step_seconds = 0;    // for all steps after it
   std::size_t steps = 0;
-  // Of one sequence; 0 before the second token.
+  // Per sequence, without the prompt; 0 before the second token.
   double tokens_per_second() const { return step_seconds > 0 ? static_cast<double>(steps) / step_seconds : 0; }
 };
 

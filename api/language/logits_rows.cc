@@ -6,38 +6,63 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "expressions/free_variables.h"
 
 namespace rewright::api {
 
 namespace {
 
-// The input through which alone the elements at a place depend on the place: for a product with weights, and for functions of
-// elements with constants.
+constexpr std::size_t kPlaceAxis = 1;
+
+// Is the place used only to read the operand at this place? Then the element depends on that place of the operand alone.
+bool stays_at_place(const Element& e, int operand, const Index& place) {
+  bool stays = true;
+  for_each_index(*e, [&](const Index& index) {
+    const bool is_read = e->kind == ElementNode::Kind::kRead && e->operand == operand && &index == &e->position[kPlaceAxis];
+    if (is_read) {
+      stays = stays && index == place;
+      return;
+    }
+    for_each_atom(index, [&](const Atom& atom) {
+      stays = stays && atom.kind != Atom::Kind::kLoad && !(atom.kind == Atom::Kind::kBound && atom.id == place.as_atom()->id);
+    });
+  });
+  return stays && std::all_of(e->arguments.begin(), e->arguments.end(),
+                              [&](const Element& argument) { return stays_at_place(argument, operand, place); });
+}
+
+// The input of rank 3 whose place alone decides the node's elements at a place, while all other inputs are constants. The node
+// must also make sense for a single place, with the same attributes.
 std::optional<std::size_t> input_by_place(const Graph& graph, const std::vector<bool>& constant, const Node& node) {
-  static const std::set<std::string_view> kElementwise = {"Add", "Sub", "Mul", "Div", "Tanh", "Cast"};
   if (!node.op || node.outputs.size() != 1) return std::nullopt;
-  const bool is_product = node.op->name() == "MatMul";
-  if (!is_product && !kElementwise.contains(node.op->name())) return std::nullopt;
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const Value& value = graph.value(node.inputs[i]);
     if (!value.shape_known) return std::nullopt;
-    if (constant[node.inputs[i]]) {
-      // Weights are a matrix; other constants have no axis of places.
-      if (value.type.rank() > (is_product ? 2U : 1U)) return std::nullopt;
-    } else if (found || value.type.rank() != 3 || (is_product && i != 0)) {
-      return std::nullopt;
-    } else {
-      found = i;
-    }
+    if (constant[node.inputs[i]]) continue;
+    if (found || value.type.rank() != 3) return std::nullopt;
+    found = i;
   }
-  return found;
+  const Value& result = graph.value(node.outputs[0]);
+  if (!found || !result.shape_known || result.type.rank() != 3) return std::nullopt;
+  std::vector<std::optional<TensorType>> types = graph.operand_types(node);
+  const auto defined = [&] { return node.op->define(node.attributes, Inputs::of(types)); };
+  const Definition all = defined();
+  if (!all.has_denotation()) return std::nullopt;
+  const Output& output = all.outputs()[0];
+  if (!stays_at_place(output.element, static_cast<int>(*found), output.position[kPlaceAxis])) return std::nullopt;
+  TensorType single = result.type;
+  single.shape[kPlaceAxis] = types[*found]->shape[kPlaceAxis] = 1;
+  try {
+    return defined().outputs()[0].type == single ? found : std::nullopt;
+  } catch (const Error&) {  // its attributes are about all places
+    return std::nullopt;
+  }
 }
 
 using NodeInput = std::pair<std::int32_t, std::size_t>;  // a node's position, and one of its inputs

@@ -10,7 +10,7 @@ namespace rewright::api {
 namespace {
 
 // A model that ends as language models do: weights, perhaps a bias, perhaps a soft cap, behind something that mixes places.
-Graph model(std::mt19937& random, bool adds_itself = false) {
+Graph model(std::mt19937& random, bool adds_itself = false, bool mixes_behind = false) {
   const Index batch = Index::symbol("b"), length = Index::symbol("s");
   Graph g;
   const ValueId x = g.add_input("x", {DataType::kFloat, {batch, length, 5}});
@@ -22,7 +22,11 @@ Graph model(std::mt19937& random, bool adds_itself = false) {
     return g.add_node(registry().get(name), std::move(attributes), std::move(inputs)).at(0);
   };
   ValueId v = add("Mul", {x, add("Tanh", {x})});
+  // One of both mixes places.
+  const auto softmax = [&] { return add("Softmax", {v}, {Index(1 + static_cast<std::int64_t>(random() % 2)), false}); };
+  if (random() % 2) v = softmax();
   v = add("MatMul", {v, constant({5, 7})});
+  if (mixes_behind && random() % 2) v = softmax();
   if (random() % 2) v = add("Add", {v, constant({7})});
   if (random() % 2) v = add("Mul", {constant({1}), add("Tanh", {add("Div", {v, constant({1})})})});
   if (adds_itself) v = add("Add", {v, v});
@@ -36,9 +40,9 @@ Graph with_logits_of(Graph graph) { return with_selected_logits(std::move(graph)
 
 TEST_CASE("selected logits are those of all places at these places") {
   std::mt19937 random(1);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 80; ++i) {
     const auto batch = static_cast<std::int64_t>(1 + random() % 3), length = static_cast<std::int64_t>(1 + random() % 4);
-    const Graph whole = model(random, random() % 3 == 0), selected = with_logits_of(whole);
+    const Graph whole = model(random, random() % 3 == 0, true), selected = with_logits_of(whole);
     REQUIRE(selected.inputs().size() == 2);
     const Tensor x = testing::random_tensor({DataType::kFloat, {batch, length, 5}}, random);
     std::vector<std::int64_t> rows;

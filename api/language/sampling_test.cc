@@ -90,7 +90,7 @@ TEST_CASE("choices depend on the seed and on the sequence, and on nothing else")
   CHECK(draw(1, 0) != draw(2, 0));
   CHECK(draw(1, 0) != draw(1, 1));
   CHECK(draw(1, 0) != draw(1 + (std::uint64_t{1} << 32), 0));
-  // Of the standard's generator and seeding, which are the same everywhere.
+  // Fixed numbers: the C++ standard defines MT19937-64 and its seeding exactly.
   Sampler sampler({.temperature = 1}, 0, 0);
   std::seed_seq seeds{0u, 0u, 0u};
   std::mt19937_64 generator(seeds);

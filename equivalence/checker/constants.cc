@@ -5,27 +5,12 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "expressions/difference.h"
 #include "graph/element_sampler.h"
 
 namespace rewright::equivalence {
 
 namespace {
-
-// The half of a unit in the last place of 1; 0 for what is not rounded.
-double precision(DataType type) {
-  switch (type) {
-    case DataType::kDouble:
-      return 0x1p-53;
-    case DataType::kFloat:
-      return 0x1p-24;
-    case DataType::kHalf:
-      return 0x1p-11;
-    case DataType::kBfloat16:
-      return 0x1p-8;
-    default:
-      return 0;
-  }
-}
 
 // The value and what it is computed from, with reals of any type as double if `wide`.
 Graph part_of(const Graph& graph, ValueId id, bool wide) {
@@ -41,7 +26,7 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
     }
     const Value& value = graph.value(next);
     if (value.constant) {
-      const bool widened = wide && precision(value.constant.type()) > 0;
+      const bool widened = wide && unit_roundoff(value.constant.type()) > 0;
       const Tensor& t = value.constant;
       made.emplace(next, part.add_constant(widened ? Tensor::from_reals(DataType::kDouble, t.sizes(), t.reals()) : t));
       continue;
@@ -58,7 +43,7 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
     Attributes attributes = node.attributes;
     if (wide)
       for (AttributeValue& attribute : attributes)
-        if (DataType* type = std::get_if<DataType>(&attribute); type && precision(*type) > 0) *type = DataType::kDouble;
+        if (DataType* type = std::get_if<DataType>(&attribute); type && unit_roundoff(*type) > 0) *type = DataType::kDouble;
     const std::vector<ValueId> outputs = part.add_node(*node.op, std::move(attributes), std::move(inputs));
     for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o)
       if (node.outputs[o] != kNoValue) made.emplace(node.outputs[o], outputs[o]);
@@ -81,12 +66,12 @@ RoundingCheck check_rounding(const Graph& graph, ValueId id, const Tensor& exact
   constexpr std::size_t kMostCancelled = 10000, kMostReads = std::size_t{1} << 20;
   RoundingCheck result;
   if (exact.sizes() != found.sizes()) return result;
-  const double half_unit = precision(found.type());
+  const double half_unit = unit_roundoff(found.type());
   if (half_unit == 0) {
     result.explained = exact == found;
     return result;
   }
-  const double allowed = tolerance * half_unit / precision(DataType::kFloat);
+  const double allowed = tolerance * half_unit / unit_roundoff(DataType::kFloat);
   const std::vector<double> a = exact.reals(), b = found.reals();
   std::vector<std::size_t> cancelled;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -106,7 +91,7 @@ RoundingCheck check_rounding(const Graph& graph, ValueId id, const Tensor& exact
     for (const std::size_t i : cancelled) {
       const auto sample = sampler.element(part.outputs()[0].value, static_cast<std::int64_t>(i), kMostReads);
       // The sampler's error is that of float; of other types it is in proportion.
-      const double bound = sample ? sample->error * half_unit / precision(DataType::kFloat) : 0;
+      const double bound = sample ? sample->error * half_unit / unit_roundoff(DataType::kFloat) : 0;
       if (!sample || !sample->is_real || !sample->certain || !(std::abs(a[i] - b[i]) <= bound)) return result;
       result.max_rel_error = std::max(result.max_rel_error, std::abs(a[i] - b[i]) / bound * allowed);
     }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "equivalence/checker/constants.h"
 #include "expressions/exact_number.h"
+#include "expressions/free_variables.h"
 
 namespace rewright::equivalence {
 
@@ -268,13 +269,10 @@ void collect_partial(const Element& e, std::set<std::string>& found, std::set<co
 bool reads_at_elements(const Element& e, std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return false;
   bool found = false;
-  const auto look = [&](const Index& index) {
+  for_each_index(*e, [&](const Index& index) {
     for_each_atom(index,
                   [&](const Atom& a) { found = found || a.kind == Atom::Kind::kPosition || a.kind == Atom::Kind::kLoad; });
-  };
-  look(e->index), look(e->bound);
-  for (const Index& index : e->position) look(index);
-  for (const Condition& c : e->conditions) look(c.left), look(c.right);
+  });
   return found || std::any_of(e->arguments.begin(), e->arguments.end(),
                               [&](const Element& argument) { return reads_at_elements(argument, seen); });
 }
@@ -353,7 +351,7 @@ bool may_be_less_defined(const Statement& statement) {
     std::set<const ElementNode*> seen;
     std::set<std::string> found;
     for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
-    // What is computed from constants alone is defined if it is finite.
+    // A node on constants is evaluated: it is defined where the result is finite.
     const bool defined = found.empty() || std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
                            return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
                          });

@@ -16,7 +16,7 @@ struct Equation {
   std::vector<ValueId> leaves;         // stand for any tensors of their types
 };
 
-// What an equation says.
+// An equation as a graph whose two outputs are claimed to be equal.
 struct Statement {
   Graph graph;                          // inputs: the leaves; outputs: both values
   std::vector<ValueId> leaves;          // of each input: the class in the table

@@ -75,6 +75,21 @@ void grow(RandomGraph& g, std::vector<ValueId>& values) {
   }
 }
 
+// A few operators behind an input of these sizes.
+RandomGraph random_graph(unsigned seed, const Sizes& sizes) {
+  RandomGraph g(seed);
+  std::vector<ValueId> values{g.input(sizes)};
+  for (int n = 0; n < 7; ++n) try {
+      grow(g, values);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kBadInput) throw;  // sizes that do not fit
+    }
+  g.graph.add_output("y", values.back());
+  g.graph.add_output("z", values[values.size() / 2]);
+  g.graph.tidy();
+  return g;
+}
+
 double free_of_cost(const Operator&, const Attributes&, OperandTypes) { return 0; }
 
 }  // namespace
@@ -84,16 +99,7 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
   for (const std::int64_t processes : {2, 4}) {
     ChoiceFinder choices(processes, free_of_cost);
     for (unsigned seed = 0; seed < 40; ++seed) {
-      RandomGraph g(seed);
-      std::vector<ValueId> values{g.input({5, 4, 9, 6})};
-      for (int n = 0; n < 7; ++n) try {
-          grow(g, values);
-        } catch (const Error& e) {
-          if (e.code() != ErrorCode::kBadInput) throw;  // sizes that do not fit
-        }
-      g.graph.add_output("y", values.back());
-      g.graph.add_output("z", values[values.size() / 2]);
-      g.graph.tidy();
+      RandomGraph g = random_graph(seed, {5, 4, 9, 6});
       const std::vector<Tensor> expected = interpret(g.graph, g.inputs);
       const Plan plan = testing::random_plan(g.random, g.graph, choices, processes);
       exchanges += plan.exchanges.size();
@@ -111,16 +117,7 @@ TEST_CASE("local programs: random plans of two levels compute what one process c
     ChoiceFinder outer(groups, free_of_cost, cuts);
     outer.keep_only([groups = groups](const NodeChoice& c) { return why_not_alike(c, groups).empty(); });
     for (unsigned seed = 0; seed < 8; ++seed) {
-      RandomGraph g(seed);
-      std::vector<ValueId> values{g.input({6, 4, 12, 6})};
-      for (int n = 0; n < 7; ++n) try {
-          grow(g, values);
-        } catch (const Error& e) {
-          if (e.code() != ErrorCode::kBadInput) throw;  // sizes that do not fit
-        }
-      g.graph.add_output("y", values.back());
-      g.graph.add_output("z", values[values.size() / 2]);
-      g.graph.tidy();
+      RandomGraph g = random_graph(seed, {6, 4, 12, 6});
       Plan plan = testing::random_plan(g.random, g.graph, outer, groups, {}, true);
       const GroupGraph group = group_of(plan, g.graph, {}, 0);
       ChoiceFinder inner(size, free_of_cost, cuts);

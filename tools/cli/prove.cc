@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -13,10 +14,9 @@ namespace {
 
 struct ProveOptions {
   CommonOptions common;
-  std::string first, second, certificate, check, reduce, counterexample, solver, budget = "600s";
+  ProvingRequest request;
+  std::string check, solver, budget = std::to_string(std::lround(ProvingRequest().seconds)) + "s";
   std::vector<std::string> names;
-  double tolerance = 1e-6;
-  int samples = 3;
 };
 
 std::map<std::string, std::string> parse_names(const std::vector<std::string>& pairs) {
@@ -35,10 +35,10 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
   std::ostringstream text;
   const std::string verdict = facts.at("verdict");
   const std::string reason = facts.at("reason");
-  text << verdict << ": " << options.second
-       << (verdict == "proved"    ? " computes what " + options.first + " computes"
-           : verdict == "refuted" ? " does not compute what " + options.first + " computes"
-                                  : " was not proved to compute what " + options.first + " computes")
+  text << verdict << ": " << options.request.second
+       << (verdict == "proved"    ? " computes what " + options.request.first + " computes"
+           : verdict == "refuted" ? " does not compute what " + options.request.first + " computes"
+                                  : " was not proved to compute what " + options.request.first + " computes")
        << (reason.empty() ? "" : "; " + reason) << "\n  " << facts.at("equations") << " equations beyond equal operators ("
        << facts.at("by_rewriting") << " by rewriting, " << facts.at("by_rule") << " as rules, " << std::setprecision(3)
        << facts.at("seconds").get<double>() << " s)\n";
@@ -54,7 +54,7 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
     text << "  largest error " << facts.at("max_abs_error").get<double>() << " absolute, "
          << facts.at("max_rel_error").get<double>() << " relative\n";
   if (facts.contains("inputs")) {
-    text << "  see rewright compare " << options.first << " " << options.second;
+    text << "  see rewright compare " << options.request.first << " " << options.request.second;
     for (const auto& [name, file] : facts.at("inputs").items()) text << " --input " << name << "=" << file.get<std::string>();
     text << "\n";
   }
@@ -67,12 +67,9 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
 int prove_command(const ProveOptions& options) {
   Progress progress(options.common);
   Interruption interruption;
-  ProvingRequest request;
-  request.first = options.first, request.second = options.second;
+  ProvingRequest request = options.request;
   request.names = parse_names(options.names);
-  request.tolerance = options.tolerance;
-  request.certificate = options.certificate, request.reduce = options.reduce, request.counterexample = options.counterexample;
-  request.seed = options.common.seed, request.samples = options.samples, request.threads = thread_count(options.common);
+  request.seed = options.common.seed, request.threads = thread_count(options.common);
   request.seconds = parse_seconds(options.budget);
   request.cancel = interruption.token();
   request.progress = [&](double fraction, const std::string& note) { progress.update("proving", fraction, note); };
@@ -84,7 +81,7 @@ int prove_command(const ProveOptions& options) {
 
 int check_command(const ProveOptions& options) {
   Progress progress(options.common);
-  const nlohmann::json facts = check_equality(options.first, options.second, options.check, options.solver,
+  const nlohmann::json facts = check_equality(options.request.first, options.request.second, options.check, options.solver,
                                               [&](double fraction) { progress.update("checking", fraction, ""); });
   std::ostringstream text;
   text << options.check << ": ";
@@ -105,23 +102,29 @@ CLI::App* add_prove(CLI::App& program, Run& run) {
   CLI::App* command =
       add_command(program, "prove", "Prove two models equal for all inputs and sizes, or name where they differ",
                   "rewright prove model.onnx faster.onnx --certificate proof", o.common);
-  command->add_option("first", o.first, "a model")->required()->type_name("A.onnx");
-  command->add_option("second", o.second, "another model with the same inputs and outputs")->required()->type_name("B.onnx");
-  command->add_option("--certificate", o.certificate, "a folder for the proof, which --check follows")->type_name("DIR");
+  command->add_option("first", o.request.first, "a model")->required()->type_name("A.onnx");
+  command->add_option("second", o.request.second, "another model with the same inputs and outputs")
+      ->required()
+      ->type_name("B.onnx");
+  command->add_option("--certificate", o.request.certificate, "a folder for the proof, which --check follows")
+      ->type_name("DIR");
   command->add_option("--check", o.check, "follow the proof in this folder, and search nothing")->type_name("DIR");
   command->add_option("--solver", o.solver, "with --check: a program that answers questions in SMT-LIB (\"z3 -in\")")
       ->type_name("COMMAND");
-  command->add_option("--reduce", o.reduce, "a folder for the smallest models that differ, and for inputs on which they do")
+  command
+      ->add_option("--reduce", o.request.reduce,
+                   "a folder for the smallest models that differ, and for inputs on which they do")
       ->type_name("DIR");
-  command->add_option("--counterexample", o.counterexample, "a folder for inputs on which the models differ")->type_name("DIR");
+  command->add_option("--counterexample", o.request.counterexample, "a folder for inputs on which the models differ")
+      ->type_name("DIR");
   command->add_option("--map", o.names, "an input or output of the first model, and its name in the second one (repeatable)")
       ->type_name("NAME=NAME");
   command
-      ->add_option("--tolerance", o.tolerance,
+      ->add_option("--tolerance", o.request.tolerance,
                    "relative difference up to which a constant of float is a rounding (other types: in proportion)")
       ->check(CLI::Range(0.0, 1e-2))
       ->capture_default_str();
-  command->add_option("--runs", o.samples, "random inputs on which both are run")
+  command->add_option("--runs", o.request.samples, "random inputs on which both are run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--budget", o.budget, "time after which what is open stays so")->capture_default_str();
