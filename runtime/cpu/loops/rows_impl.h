@@ -148,7 +148,7 @@ inline void over_columns(Count n, F f) {
   if (c < n) f(Columns<0>(), c, n - c);
 }
 
-inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
+inline V larger(V x, V y) { return ((x > y) | (x != x)) ? x : y; }
 
 // Operators applied to a pool's result.
 template <class C>
