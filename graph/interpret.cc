@@ -133,7 +133,7 @@ Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
 
 std::vector<Tensor> tensors_or_none(std::span<const Datum> data) {
   std::vector<Tensor> tensors;
-  for (const Datum& datum : data) tensors.push_back(datum.empty() || datum.is_sequence() ? Tensor() : datum.tensor());
+  for (const Datum& datum : data) tensors.push_back(datum.is_tensor() ? datum.tensor() : Tensor());
   return tensors;
 }
 
@@ -182,8 +182,8 @@ std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, co
 std::vector<Tensor> tensors_of(const Graph& graph, std::span<const Datum> outputs) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].empty() || outputs[i].is_sequence())
-      throw Error(ErrorCode::kUnsupported, outputs[i].empty() ? "cannot be computed" : "is a sequence, not a tensor",
+    if (!outputs[i].is_tensor())
+      throw Error(ErrorCode::kUnsupported, outputs[i].empty() ? "cannot be computed" : "is a sequence or a map, not a tensor",
                   "output \"" + graph.outputs()[i].name + "\"");
     results.push_back(outputs[i].tensor());
   }

@@ -121,7 +121,7 @@ BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
 }
 
 void bind_result(const Graph& graph, ValueId id, const Datum& result, BoundSizes& bound) {
-  if (id == kNoValue || result.empty() || result.is_sequence()) return;
+  if (id == kNoValue || !result.is_tensor()) return;
   const Value& value = graph.value(id);
   const Tensor& tensor = result.tensor();
   const bool same_elements = value.type.type == DataType::kUndefined || value.type.type == tensor.type();

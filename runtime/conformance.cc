@@ -47,6 +47,7 @@ std::vector<Datum> read_data(const std::filesystem::path& folder, const std::str
 std::string describe(const Datum& datum) {
   if (datum.empty()) return "nothing";
   if (datum.is_sequence()) return "a sequence of " + std::to_string(datum.elements().size());
+  if (datum.is_map()) return "a map of " + std::to_string(datum.values().size());
   return to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
 }
 
@@ -87,9 +88,14 @@ std::string difference(const Tensor& result, const Tensor& expected, Tolerance t
 }
 
 std::string difference(const Datum& result, const Datum& expected, const Tolerance& tolerance) {
-  if (result.empty() != expected.empty() || result.is_sequence() != expected.is_sequence())
+  if (result.empty() != expected.empty() || result.is_sequence() != expected.is_sequence() ||
+      result.is_map() != expected.is_map())
     return "is " + describe(result) + ", expected " + describe(expected);
   if (expected.empty()) return {};
+  if (expected.is_map()) {
+    if (!(*result.keys() == *expected.keys())) return "is a map with other keys";
+    return difference(result.values(), expected.values(), tolerance);
+  }
   if (!expected.is_sequence()) return difference(result.tensor(), expected.tensor(), tolerance);
   if (result.elements().size() != expected.elements().size())
     return "is " + describe(result) + ", expected " + describe(expected);
@@ -127,8 +133,7 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
   if (has_opaque(graph)) {
     ImportOptions options;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!inputs[i].empty() && !inputs[i].is_sequence())
-        options.input_values[graph.value(graph.inputs()[i]).name] = inputs[i].tensor();
+      if (inputs[i].is_tensor()) options.input_values[graph.value(graph.inputs()[i]).name] = inputs[i].tensor();
     graph = import_onnx(model, options);
   }
   if (inputs.size() != graph.inputs().size())

@@ -384,7 +384,7 @@ class OpenSession final : public Session {
 
   static std::vector<Sizes> sizes_of(std::span<const Datum> inputs) {
     std::vector<Sizes> sizes;
-    for (const Datum& input : inputs) sizes.push_back(input.empty() || input.is_sequence() ? Sizes() : input.tensor().sizes());
+    for (const Datum& input : inputs) sizes.push_back(input.is_tensor() ? input.tensor().sizes() : Sizes());
     return sizes;
   }
 

@@ -23,8 +23,7 @@ constexpr std::int64_t kKnownElements = 1024;  // of inputs that shapes and para
 constexpr std::size_t kRemembered = 16;        // prepared graphs of a node: a loop with growing tensors has ever new sizes
 
 onnx::ValueInfoProto described(const std::string& name, const Datum& datum) {
-  if (!datum.empty() && !datum.is_sequence())
-    return value_info(name, {datum.tensor().type(), to_indices(datum.tensor().sizes())}, true);
+  if (datum.is_tensor()) return value_info(name, {datum.tensor().type(), to_indices(datum.tensor().sizes())}, true);
   onnx::ValueInfoProto info;
   info.set_name(name);
   return info;
@@ -70,7 +69,7 @@ class Bodies {
 // A key that is equal for data of the same types and sizes.
 std::string key_of(const Datum& datum) {
   if (datum.empty()) return "|-";
-  if (datum.is_sequence()) return "|[]";
+  if (!datum.is_tensor()) return datum.is_sequence() ? "|[]" : "|{}";
   std::string key = "|" + std::string(name(datum.tensor().type()));
   for (const std::int64_t size : datum.tensor().sizes()) key += "," + std::to_string(size);
   return key;
@@ -231,8 +230,7 @@ NamedData named_inputs(const onnx::NodeProto& node, std::span<const std::string>
 
 // Can shapes and parameters be read from the datum? `reals`: also from real elements.
 bool is_parameter(const Datum& datum, bool reals) {
-  return !datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kKnownElements &&
-         (reals || !is_real(datum.tensor().type()));
+  return datum.is_tensor() && datum.tensor().size() <= kKnownElements && (reals || !is_real(datum.tensor().type()));
 }
 
 // Which known inputs have their contents fixed in the node's graph?
@@ -373,7 +371,7 @@ const std::string& OpaqueExecution::operator_type() const { return state_->proto
 std::shared_ptr<Executable> OpaqueExecution::State::known_by_types(const NamedData& named) {
   std::string key;
   for (const auto& [name, datum] : named) {
-    if (datum.is_sequence()) return nullptr;
+    if (datum.is_sequence() || datum.is_map()) return nullptr;
     key += key_of(datum);
   }
   if (const auto known = by_types.find(key); known != by_types.end()) return known->second;

@@ -9,6 +9,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::graph {
 
@@ -229,12 +230,31 @@ namespace {
 
 Datum to_datum(const onnx::SequenceProto& proto);
 
+// A map's values are tensors of one element each.
+Datum to_datum(const onnx::MapProto& proto) {
+  const bool texts = proto.key_type() == onnx::TensorProto::STRING;
+  const Sizes sizes{texts ? proto.string_keys_size() : proto.keys_size()};
+  Tensor keys = texts ? Tensor::from_strings(sizes, {proto.string_keys().begin(), proto.string_keys().end()})
+                      : Tensor::from_integers(data_type_of(proto.key_type()).value_or(DataType::kUndefined), sizes,
+                                              std::vector<std::int64_t>(proto.keys().begin(), proto.keys().end()));
+  std::vector<Tensor> values;
+  for (const auto& tensor : proto.values().tensor_values()) {
+    values.push_back(to_tensor(tensor));
+    if (values.back().size() != 1) throw Error(ErrorCode::kUnsupported, "is a map to tensors of several elements");
+    values.back() = values.back().reshaped({1});
+  }
+  Tensor joined = values.empty() ? Tensor(DataType::kFloat, {0}) : operators::concatenated(values, 0);
+  return Datum::map(std::make_shared<const Tensor>(std::move(keys)), std::move(joined));
+}
+
 Datum to_datum(const onnx::OptionalProto& proto) {
   switch (proto.elem_type()) {
     case onnx::OptionalProto::TENSOR:
       return to_tensor(proto.tensor_value());
     case onnx::OptionalProto::SEQUENCE:
       return to_datum(proto.sequence_value());
+    case onnx::OptionalProto::MAP:
+      return to_datum(proto.map_value());
     case onnx::OptionalProto::OPTIONAL:
       return to_datum(proto.optional_value());
     default:
@@ -247,6 +267,7 @@ Datum to_datum(const onnx::SequenceProto& proto) {
   std::vector<Datum> elements;
   for (const auto& tensor : proto.tensor_values()) elements.emplace_back(to_tensor(tensor));
   for (const auto& sequence : proto.sequence_values()) elements.push_back(to_datum(sequence));
+  for (const auto& map : proto.map_values()) elements.push_back(to_datum(map));
   for (const auto& optional : proto.optional_values()) elements.push_back(to_datum(optional));
   return Datum::sequence(std::move(elements));
 }
@@ -267,6 +288,7 @@ Datum read_as(const std::filesystem::path& file) {
 Datum read_declared(const onnx::ValueInfoProto* info, const std::filesystem::path& file) {
   if (info != nullptr && info->type().has_sequence_type()) return read_as<onnx::SequenceProto>(file);
   if (info != nullptr && info->type().has_optional_type()) return read_as<onnx::OptionalProto>(file);
+  if (info != nullptr && info->type().has_map_type()) return read_as<onnx::MapProto>(file);
   return read_tensor_proto(file);
 }
 
@@ -293,12 +315,30 @@ namespace {
 
 onnx::SequenceProto to_sequence_proto(const Datum& datum);
 
+onnx::MapProto to_map_proto(const Datum& datum) {
+  onnx::MapProto proto;
+  const Tensor& keys = *datum.keys();
+  const Tensor& values = datum.values();
+  proto.set_key_type(static_cast<int>(keys.type()));
+  if (keys.type() == DataType::kString)
+    for (const std::string& key : keys.strings()) proto.add_string_keys(key);
+  else
+    for (const std::int64_t key : keys.integers()) proto.add_keys(key);
+  proto.mutable_values()->set_elem_type(onnx::SequenceProto::TENSOR);
+  for (std::int64_t i = 0; i < values.size(); ++i)
+    *proto.mutable_values()->add_tensor_values() = to_tensor_proto(operators::entry_of(values, 0, i), "");
+  return proto;
+}
+
 onnx::OptionalProto to_optional_proto(const Datum& datum) {
   onnx::OptionalProto proto;
   proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
   if (datum.is_sequence()) {
     proto.set_elem_type(onnx::OptionalProto::SEQUENCE);
     *proto.mutable_sequence_value() = to_sequence_proto(datum);
+  } else if (datum.is_map()) {
+    proto.set_elem_type(onnx::OptionalProto::MAP);
+    *proto.mutable_map_value() = to_map_proto(datum);
   } else if (!datum.empty()) {
     proto.set_elem_type(onnx::OptionalProto::TENSOR);
     *proto.mutable_tensor_value() = to_tensor_proto(datum.tensor(), "");
@@ -308,14 +348,19 @@ onnx::OptionalProto to_optional_proto(const Datum& datum) {
 
 onnx::SequenceProto to_sequence_proto(const Datum& datum) {
   const std::vector<Datum>& elements = datum.elements();
-  const auto is_tensor = [](const Datum& d) { return !d.empty() && !d.is_sequence(); };
+  const auto all_are = [&](bool (Datum::*kind)() const) {
+    return std::all_of(elements.begin(), elements.end(), [&](const Datum& d) { return (d.*kind)(); });
+  };
   onnx::SequenceProto proto;
-  if (std::all_of(elements.begin(), elements.end(), is_tensor)) {
+  if (all_are(&Datum::is_tensor)) {
     proto.set_elem_type(onnx::SequenceProto::TENSOR);
     for (const Datum& d : elements) *proto.add_tensor_values() = to_tensor_proto(d.tensor(), "");
-  } else if (std::all_of(elements.begin(), elements.end(), [](const Datum& d) { return d.is_sequence(); })) {
+  } else if (all_are(&Datum::is_sequence)) {
     proto.set_elem_type(onnx::SequenceProto::SEQUENCE);
     for (const Datum& d : elements) *proto.add_sequence_values() = to_sequence_proto(d);
+  } else if (all_are(&Datum::is_map)) {
+    proto.set_elem_type(onnx::SequenceProto::MAP);
+    for (const Datum& d : elements) *proto.add_map_values() = to_map_proto(d);
   } else {
     proto.set_elem_type(onnx::SequenceProto::OPTIONAL);
     for (const Datum& d : elements) *proto.add_optional_values() = to_optional_proto(d);
@@ -332,6 +377,8 @@ void write_output(const Graph& graph, std::size_t output, const Datum& datum, co
     write_file(file, serialize(to_optional_proto(datum)));
   else if (datum.is_sequence())
     write_file(file, serialize(to_sequence_proto(datum)));
+  else if (datum.is_map())
+    write_file(file, serialize(to_map_proto(datum)));
   else
     write_file(file, serialize(to_tensor_proto(datum.tensor(), name)));
 }

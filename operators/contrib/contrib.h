@@ -1,4 +1,5 @@
-// Contrib operators: those of ONNX Runtime's domain com.microsoft, each as a graph of the registry's operators.
+// Contrib operators: those of ONNX Runtime's domain com.microsoft, and those of ai.onnx.ml that are arithmetic, each as a graph
+// of the registry's operators.
 //
 // The importer puts that graph in the node's place, as it does with the body of an ONNX function: a node whose graph no rule
 // changed is written back with its bytes. So rules, proofs, gradients and every backend know the operator by its graph.
@@ -96,6 +97,7 @@ const ContribGraph* find_contrib(std::string_view domain, std::string_view type)
 void register_contrib_activation(ContribOperators& c);
 void register_contrib_attention(ContribOperators& c);
 void register_contrib_grouped_attention(ContribOperators& c);
+void register_contrib_learned(ContribOperators& c);
 void register_contrib_normalization(ContribOperators& c);
 void register_contrib_packed_weights(ContribOperators& c);
 void register_contrib_product(ContribOperators& c);

@@ -82,6 +82,22 @@ Results nhwc_max_pool(ContribNode& n, std::string& reason) {
   return n.results({n.channels_last(static_cast<ValueId>(y->at(0)))});
 }
 
+// The distance of each row of A from each row of B, or its square.
+Results cdist(ContribNode& n, std::string& reason) {
+  const std::string metric = n.source.text("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean") {
+    reason = "its metric " + metric + " has no graph";
+    return std::nullopt;
+  }
+  n.require_rank(0, 2), n.require_rank(1, 2);
+  const Indices a = n.shape(0), b = n.shape(1);
+  n.require_equal(a[1], b[1], "the number of columns of its inputs");
+  const ValueId difference =
+      n.b.add("Sub", {n.b.reshaped(n.input(0), {a[0], 1, a[1]}), n.b.reshaped(n.input(1), {1, b[0], b[1]})});
+  const ValueId squares = n.b.summed(n.b.add("Mul", {difference, difference}), {2});
+  return n.results({metric == "euclidean" ? n.b.add("Sqrt", {squares}) : squares});
+}
+
 // An operator that ONNX took over without a change.
 ContribGraph as_in_onnx(std::string type, int opset) {
   return [type, opset](ContribNode& n, std::string& reason) -> Results {
@@ -102,6 +118,7 @@ void register_contrib_product(ContribOperators& c) {
   c.add("GemmFastGelu", gemm_fast_gelu);
   c.add("FusedConv", fused_conv);
   c.add("NhwcMaxPool", nhwc_max_pool);
+  c.add("CDist", cdist);
   c.add("GatherND", as_in_onnx("GatherND", 12));
   c.add("Trilu", as_in_onnx("Trilu", 14));
   c.add("Range", as_in_onnx("Range", 11));

@@ -8,6 +8,7 @@ namespace rewright::operators {
 
 void register_algebra(Procedures& p);
 void register_control(Procedures& p);
+void register_hashing(Procedures& p);
 void register_image_decoder(Procedures& p);
 void register_interpolation(Procedures& p);
 void register_optimizers(Procedures& p);
@@ -21,10 +22,10 @@ void register_signal(Procedures& p);
 void register_text(Procedures& p);
 void register_text_numbers(Procedures& p);
 
-void register_feature_preparation(Procedures& p);
-void register_learned(Procedures& p);
-void register_linear_models(Procedures& p);
+void register_encoders(Procedures& p);
+void register_maps(Procedures& p);
 void register_numbered_trees(Procedures& p);
+void register_support_vectors(Procedures& p);
 void register_trees(Procedures& p);
 
 }  // namespace rewright::operators

@@ -21,8 +21,6 @@ ValueId activated(GraphBuilder& graph, const Activation& f, ValueId x) {
 
 namespace {
 
-constexpr ValueId kAbsent = kNoGradient;  // a value that is absent
-
 // The arithmetic of a step.
 struct CellFormulas : CellStep {
   explicit CellFormulas(const CellStep& step) : CellStep(step) {}
@@ -33,10 +31,10 @@ struct CellFormulas : CellStep {
   ValueId matrix_product(ValueId a, ValueId b, ValueId c) const {
     if (r_is_constant) {
       const ValueId product = graph.add("MatMul", {a, graph.transposed(b, {1, 0})});
-      return c == kAbsent ? product : sum(product, c);
+      return c == kNoGradient ? product : sum(product, c);
     }
     std::vector<ValueId> operands{a, b};
-    if (c != kAbsent) operands.push_back(c);
+    if (c != kNoGradient) operands.push_back(c);
     return graph.add("Gemm", std::move(operands), {{"transB", true}});
   }
   // The entries of an axis that belong to `count` gates, from gate `first` on.
@@ -48,7 +46,7 @@ struct CellFormulas : CellStep {
   }
   ValueId gate(ValueId v, std::int64_t number) const { return gates(v, number, 1, 1); }
   ValueId with_peephole(ValueId v, std::int64_t number, ValueId cell) const {
-    return peepholes == kAbsent ? v : sum(v, product(gates(peepholes, number, 1, 0), cell));
+    return peepholes == kNoGradient ? v : sum(v, product(gates(peepholes, number, 1, 0), cell));
   }
   ValueId f(std::size_t number, ValueId v) const {
     const DataType type = graph.type_of(v).type;
@@ -63,7 +61,7 @@ std::vector<ValueId> rnn_step(const CellFormulas& s) { return {s.f(0, s.matrix_p
 // Gates z (update), r (reset) and the new value; linear_before_reset says whether r comes after the state's product.
 std::vector<ValueId> gru_step(const CellFormulas& s, bool reset_after) {
   const ValueId h = s.states[0];
-  ValueId z = kAbsent, value = kAbsent;
+  ValueId z = kNoGradient, value = kNoGradient;
   if (reset_after) {
     const ValueId products = s.matrix_product(h, s.r, s.state_bias);
     const auto gate = [&](std::int64_t n) { return s.f(0, s.sum(s.gate(s.x, n), s.gate(products, n))); };

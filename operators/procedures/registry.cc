@@ -7,12 +7,13 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     Procedures p;
     register_algebra(p);
     register_control(p);
-    register_feature_preparation(p);
+    register_encoders(p);
+    register_hashing(p);
     register_image_decoder(p);
     register_interpolation(p);
-    register_learned(p);
-    register_linear_models(p);
+    register_maps(p);
     register_numbered_trees(p);
+    register_support_vectors(p);
     register_trees(p);
     register_optimizers(p);
     register_placement(p);

@@ -1,5 +1,7 @@
 // Numbers written as strings and parsed from them, as Cast does. ONNX hardly specifies their form; this is ONNX Runtime's: at
 // most eight digits, and the longest prefix of a string that is a number.
+#include "operators/procedures/text_numbers.h"
+
 #include <locale.h>
 
 #include <array>
@@ -30,24 +32,12 @@ class PlainLocale {
   locale_t before_;
 };
 
-std::string numeral(double value) {
+std::string numeral(double value, const char* format) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.8g", value);
+  std::array<char, 512> text{};
+  std::snprintf(text.data(), text.size(), format, value);
   return text.data();
-}
-
-Tensor numerals_of(const Tensor& numbers) {
-  std::vector<std::string> texts;
-  texts.reserve(static_cast<std::size_t>(numbers.size()));
-  if (is_real(numbers.type()))
-    for (const double value : numbers.reals()) texts.push_back(numeral(value));
-  else
-    for (const std::int64_t value : numbers.integers())
-      texts.push_back(numbers.type() == DataType::kUint64 ? std::to_string(static_cast<std::uint64_t>(value))
-                                                          : std::to_string(value));
-  return Tensor::from_strings(numbers.sizes(), std::move(texts));
 }
 
 template <class Read>
@@ -61,7 +51,23 @@ auto number_in(const std::string& text, const Read& read) {
   return value;
 }
 
+}  // namespace
+
+Tensor numerals_of(const Tensor& numbers, const char* format) {
+  const PlainLocale plain;
+  std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(numbers.size()));
+  if (is_real(numbers.type()))
+    for (const double value : numbers.reals()) texts.push_back(numeral(value, format));
+  else
+    for (const std::int64_t value : numbers.integers())
+      texts.push_back(numbers.type() == DataType::kUint64 ? std::to_string(static_cast<std::uint64_t>(value))
+                                                          : std::to_string(value));
+  return Tensor::from_strings(numbers.sizes(), std::move(texts));
+}
+
 Tensor numbers_in(const Tensor& texts, DataType type) {
+  const PlainLocale plain;
   if (is_real(type)) {
     std::vector<double> reals;
     for (const std::string& text : texts.strings())
@@ -78,10 +84,11 @@ Tensor numbers_in(const Tensor& texts, DataType type) {
   return Tensor::from_integers(type, texts.sizes(), integers);
 }
 
+namespace {
+
 void run_cast(Call& call) {
   const Tensor& x = call.tensor(0);
   const DataType to = call.type() == "CastLike" ? call.tensor(1).type() : static_cast<DataType>(call.integer("to", 0));
-  const PlainLocale plain;
   if (x.type() == DataType::kString)
     call.give(numbers_in(x, to));
   else if (to == DataType::kString)

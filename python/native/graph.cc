@@ -131,7 +131,7 @@ Given given_of(const nb::dict& dict) {
         given.parts.weights[name] = {to_datum(value[0], {}).tensor(), nb::cast<bool>(value[1])};
       } else {
         const Datum datum = to_datum(value, {});
-        if (!datum.empty() && !datum.is_sequence()) given.options.input_values[name] = datum.tensor();
+        if (datum.is_tensor()) given.options.input_values[name] = datum.tensor();
       }
     }
   }

@@ -198,7 +198,7 @@ class PythonSession {
   }
 
   const Tensor& tensor_given(const Datum& datum, std::size_t input) const {
-    if (datum.empty() || datum.is_sequence())
+    if (!datum.is_tensor())
       throw SituatedError({ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[input].name + "\""}, "argument");
     return datum.tensor();
   }
@@ -330,6 +330,7 @@ class PythonSession {
       for (const Datum& element : datum.elements()) elements.push_back(own(element));
       return Datum::sequence(std::move(elements));
     }
+    if (datum.is_map()) return Datum::map(datum.keys(), own(Datum(datum.values())).tensor());
     const Tensor& tensor = datum.tensor();
     if (tensor.type() == DataType::kString || tensor.byte_count() == 0) return datum;
     Tensor copy(tensor.type(), tensor.sizes());

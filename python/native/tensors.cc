@@ -211,19 +211,42 @@ std::string where_of(const Declaration& declared) {
   return declared.name.empty() ? std::string() : "input \"" + declared.name + "\"";
 }
 
+Tensor tensor_of_other(nb::handle value, const Declaration& declared);
+
+// The element type in a text like "seq(tensor(float))"; kUndefined if there is none.
+DataType elements_in(const std::string& type) {
+  const std::size_t at = type.find("tensor(");
+  if (at == std::string::npos) return DataType::kUndefined;
+  const std::string text = type.substr(at, type.find(')', at) + 1 - at);
+  for (const DtypeName& entry : kDtypes)
+    if (tensor_type_text(entry.type) == text) return entry.type;
+  return DataType::kUndefined;
+}
+
+// A dict for "map(int64,tensor(float))", say.
+Datum map_of(nb::handle dict, const Declaration& declared) {
+  Declaration keys = declared, values = declared;
+  keys.elements = declared.type.find("map(string") == std::string::npos ? DataType::kInt64 : DataType::kString;
+  values.elements = elements_in(declared.type);
+  const auto column = [&](const char* name, const Declaration& of) {
+    return tensor_of_other(nb::list(nb::borrow(dict).attr(name)()), of);
+  };
+  return Datum::map(std::make_shared<const Tensor>(column("keys", keys)), column("values", values));
+}
+
 Datum sequence_of(nb::handle list, const Declaration& declared) {
   std::vector<Datum> elements;
-  // Possibly nested: "seq(tensor(float))". Empty: unknown.
-  const std::size_t at = declared.type.find("tensor(");
-  const std::string type = at == std::string::npos ? "" : declared.type.substr(at, declared.type.find(')', at) + 1 - at);
+  const DataType type = elements_in(declared.type);
   for (const nb::handle element : list) {
     elements.push_back(to_datum(element, declared));
     const Datum& datum = elements.back();
-    if (type.empty() || datum.empty() || datum.is_sequence()) continue;
-    if (const std::string found = tensor_type_text(datum.tensor().type()); found != type)
-      throw SituatedError({ErrorCode::kBadInput, "has an element that is a " + found + ", the model asks for " + declared.type,
-                           where_of(declared)},
-                          "conversion");
+    if (type == DataType::kUndefined || !datum.is_tensor()) continue;
+    if (datum.tensor().type() != type)
+      throw SituatedError(
+          {ErrorCode::kBadInput,
+           "has an element that is a " + tensor_type_text(datum.tensor().type()) + ", the model asks for " + declared.type,
+           where_of(declared)},
+          "conversion");
   }
   return Datum::sequence(std::move(elements));
 }
@@ -281,6 +304,7 @@ HeldValue to_value(nb::handle value, const Declaration& declared) {
   if (nb::isinstance<HeldValue>(value)) return nb::cast<const HeldValue&>(value);
   const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
   if (is_list && !declared.is_tensor) return {sequence_of(value, declared)};
+  if (PyDict_Check(value.ptr()) && !declared.is_tensor) return {map_of(value, declared)};
   if (!is_list && !PyArray_CheckAnyScalar(value.ptr()) &&
       (PyCapsule_CheckExact(value.ptr()) || nb::hasattr(value, "__dlpack__")))
     return value_of_dlpack(value, where_of(declared));
@@ -325,11 +349,36 @@ nb::object to_array(const Tensor& tensor, bool may_share) {
   return array;
 }
 
+namespace {
+
+// The elements as Python's own numbers and texts.
+nb::list list_of(const Tensor& tensor) { return nb::cast<nb::list>(to_array(tensor, true).attr("tolist")()); }
+
+nb::object dict_of(const nb::list& keys, const Tensor& values) {
+  nb::object dict = nb::steal(PyDict_New());
+  const nb::list of_keys = list_of(values);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (PyDict_SetItem(dict.ptr(), nb::object(keys[i]).ptr(), nb::object(of_keys[i]).ptr()) < 0) throw nb::python_error();
+  return dict;
+}
+
+}  // namespace
+
 nb::object to_python(const Datum& datum, bool may_share) {
   if (datum.empty()) return nb::none();
+  if (datum.is_map()) return dict_of(list_of(*datum.keys()), datum.values());
   if (!datum.is_sequence()) return to_array(datum.tensor(), may_share);
   nb::list list;
-  for (const Datum& element : datum.elements()) list.append(to_python(element, false));
+  const Tensor* known = nullptr;  // keys that many maps share
+  nb::list keys;
+  for (const Datum& element : datum.elements()) {
+    if (!element.is_map()) {
+      list.append(to_python(element, false));
+      continue;
+    }
+    if (element.keys().get() != known) known = element.keys().get(), keys = list_of(*known);
+    list.append(dict_of(keys, element.values()));
+  }
   return list;
 }
 

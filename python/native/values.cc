@@ -40,7 +40,7 @@ HeldValue reshaped(const HeldValue& value, const std::vector<std::int64_t>& size
 HeldValue on_gpu(const HeldValue& value, int gpu) {
   if (value.placed && value.placed->device == gpu) return value;
   const Datum datum = on_host(value);
-  if (datum.empty() || datum.is_sequence() || byte_size(datum.tensor().type()) == 0)
+  if (!datum.is_tensor() || byte_size(datum.tensor().type()) == 0)
     throw Error(ErrorCode::kUnsupported, "only tensors of numbers can be in a GPU's memory");
   const nb::gil_scoped_release release;
   const Tensor& tensor = datum.tensor();
@@ -90,7 +90,8 @@ void bind_values(nb::module_& m) {
       .def("on_gpu", &on_gpu, nb::arg("gpu"), "The same in the memory of this GPU: itself if it is there, or else a copy.")
       .def(
           "numpy", [](const HeldValue& value) { return to_python(on_host(value), true); },
-          "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
+          "The array, in the value's own memory where NumPy can have it there; a list for a sequence; a dict for a map; or "
+          "None.")
       .def("reshaped", &reshaped, nb::arg("shape"),
            "The same elements with other sizes, if there are as many in the CPU's memory; else the value as it is.")
       .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
@@ -99,6 +100,7 @@ void bind_values(nb::module_& m) {
           "gpu", [](const HeldValue& value) { return value.placed ? std::optional(value.placed->device) : std::nullopt; },
           "The number of the GPU whose memory it is in, or None.")
       .def_prop_ro("is_sequence", [](const HeldValue& value) { return !value.placed && value.datum.is_sequence(); })
+      .def_prop_ro("is_map", [](const HeldValue& value) { return !value.placed && value.datum.is_map(); })
       .def_prop_ro("is_empty", [](const HeldValue& value) { return !value.placed && value.datum.empty(); })
       .def_prop_ro("shape", &sizes_of_held)
       .def_prop_ro("nbytes", &stored_bytes, "Of the elements, as ONNX stores them: those of less than 8 bits side by side.")

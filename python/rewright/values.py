@@ -34,6 +34,13 @@ def _dtype(element_type):
         raise OptionError(error.text, error.where, error.hint) from None
 
 
+def _map_type(elements):
+    """ "map(int64,tensor(float))", of a dict."""
+    names = {str: "string", int: "int64", float: "float"}
+    key, value = next(iter(elements.items()), (0, 0.0))
+    return f"map({names[type(key)]},tensor({names[type(value)]}))"
+
+
 class OrtValue:
     """A tensor in the CPU's memory or a GPU's; a sequence; a sparse tensor; or nothing. Made by the functions here, or by a session.
 
@@ -132,7 +139,7 @@ class OrtValue:
         return self.__dlpack__()
 
     def numpy(self):
-        """The array, in the value's own memory; a copy, if that is a GPU's. Of a sequence a list; of nothing None."""
+        """The array, in the value's own memory; a copy, if that is a GPU's. Of a sequence a list; of a map a dict; of nothing None."""
         if self.is_sparse_tensor():
             raise ValueKindError("only OrtValues that are tensors have this", hint="as_sparse_tensor() gives its parts")
         return self._value.numpy()
@@ -158,7 +165,11 @@ class OrtValue:
             elements = self._value.numpy()
             if not elements:
                 raise ValueKindError("an empty sequence does not say what its elements are")
+            if isinstance(elements[0], dict):
+                return f"seq({_map_type(elements[0])})"
             return f"seq({OrtValue(_core.Value.of(elements[0], isinstance(elements[0], list))).data_type()})"
+        if not self.is_sparse_tensor() and self._value.is_map:
+            return _map_type(self._value.numpy())
         self._require_tensor()
         return _core.type_text(self._value.element_type)
 
@@ -176,7 +187,7 @@ class OrtValue:
         return "cpu" if self.is_sparse_tensor() or self._value.gpu is None else "cuda"
 
     def is_tensor(self):
-        return not (self.is_sparse_tensor() or self._value.is_sequence or self._value.is_empty)
+        return not (self.is_sparse_tensor() or self._value.is_sequence or self._value.is_map or self._value.is_empty)
 
     def is_sparse_tensor(self):
         return not isinstance(self._value, _core.Value)

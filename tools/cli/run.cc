@@ -95,7 +95,7 @@ double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLO
 // Passes values to import: axes, pads or shapes may be inputs of the model, and their values determine the graph.
 void give_values(ImportOptions& import, const std::string& name, const Datum& datum) {
   constexpr std::int64_t kSmall = 1024;
-  if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kSmall) import.input_values[name] = datum.tensor();
+  if (datum.is_tensor() && datum.tensor().size() <= kSmall) import.input_values[name] = datum.tensor();
 }
 
 // The tensors of --input. A .pb file is read with the type that the model declares, so with one the model is read first.
@@ -224,7 +224,7 @@ nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, co
   std::map<std::string, int> used;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = outline.outputs()[i].name;
-    const bool is_tensor = !outputs[i].empty() && !outputs[i].is_sequence();
+    const bool is_tensor = outputs[i].is_tensor();
     const DataType type = is_tensor ? outputs[i].tensor().type() : DataType::kUndefined;
     const bool is_array = is_npy_type(type) && type != DataType::kString;  // in NumPy all have the length of the longest
     const std::filesystem::path file =
@@ -239,7 +239,7 @@ nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, co
       entry["type"] = rewright::name(outputs[i].tensor().type());
       entry["shape"] = outputs[i].tensor().sizes();
     } else {
-      entry["type"] = outputs[i].is_sequence() ? "sequence" : "nothing";
+      entry["type"] = outputs[i].is_sequence() ? "sequence" : outputs[i].is_map() ? "map" : "nothing";
     }
     written.push_back(std::move(entry));
   }

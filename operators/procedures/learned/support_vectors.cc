@@ -1,4 +1,4 @@
-// ai.onnx.ml: linear models and support vectors.
+// ai.onnx.ml: support vectors.
 #include <algorithm>
 #include <cmath>
 
@@ -9,64 +9,6 @@
 namespace rewright::operators {
 
 namespace {
-
-// Scores of all rows of x for each row of coefficients.
-std::vector<double> linear_scores(const Rows& x, const std::vector<double>& coefficients, const std::vector<double>& intercepts,
-                                  std::int64_t targets) {
-  if (targets < 1 || targets > kMostElements || static_cast<std::int64_t>(coefficients.size()) < targets * x.columns ||
-      (!intercepts.empty() && static_cast<std::int64_t>(intercepts.size()) != targets))
-    throw wrong_lists();
-  std::vector<double> scores = zeros({x.count, targets});
-  for (std::int64_t r = 0; r < x.count; ++r)
-    for (std::int64_t t = 0; t < targets; ++t)
-      scores[static_cast<std::size_t>(r * targets + t)] =
-          dot(x.row(r), std::span(coefficients).subspan(static_cast<std::size_t>(t * x.columns))) +
-          (intercepts.empty() ? 0 : intercepts[static_cast<std::size_t>(t)]);
-  return scores;
-}
-
-void run_linear_regressor(Call& call) {
-  const Rows x(call);
-  const std::int64_t targets = call.integer("targets", 1);
-  std::vector<double> scores = linear_scores(x, call.reals("coefficients"), call.reals("intercepts"), targets);
-  const std::string how = transform_of(call);
-  for (std::int64_t r = 0; r < x.count; ++r)
-    transform(how, std::span(scores).subspan(static_cast<std::size_t>(r * targets), static_cast<std::size_t>(targets)));
-  give_rows(call, x.count, targets, scores);
-}
-
-// There are as many scores as intercepts; further coefficients are not read. A single score for two classes is that of the
-// second one. The first one's is then 1 - score, also for a logistic score, and no softmax is applied: this is what ONNX
-// Runtime does.
-void run_linear_classifier(Call& call) {
-  const Rows x(call);
-  const Labels labels(call, "classlabels_ints", "classlabels_strings");
-  const std::vector<double> coefficients = call.reals("coefficients"), intercepts = call.reals("intercepts");
-  if (x.columns == 0 || coefficients.empty()) throw wrong_lists();
-  const auto targets = static_cast<std::int64_t>(intercepts.empty() ? coefficients.size() / static_cast<std::size_t>(x.columns)
-                                                                    : intercepts.size());
-  const std::vector<double> given = linear_scores(x, coefficients, intercepts, targets);
-  const bool is_second = targets == 1 && labels.size() == 2;
-  if (!is_second && static_cast<std::size_t>(targets) > labels.size()) throw wrong_lists();
-  const std::string how = transform_of(call);
-  std::vector<double> scores;
-  std::vector<std::size_t> classes;
-  for (std::int64_t r = 0; r < x.count; ++r) {
-    const auto begin = given.begin() + static_cast<std::ptrdiff_t>(r * targets);
-    std::vector<double> row(begin, begin + static_cast<std::ptrdiff_t>(targets));
-    classes.push_back(is_second ? static_cast<std::size_t>(row[0] > 0) : largest(row));
-    if (is_second) {
-      if (how == "LOGISTIC") row[0] = logistic(row[0]);
-      row.insert(row.begin(), 1 - row[0]);
-    }
-    if (!is_second || how == "PROBIT") transform(how, row);
-    scores.insert(scores.end(), row.begin(), row.end());
-  }
-  call.give(labels.of(classes));
-  give_rows(call, x.count, is_second ? 2 : targets, scores);
-}
-
-// ---- Support vectors
 
 double kernel(const Call& call, std::span<const double> a, std::span<const double> b) {
   const std::string type = call.text("kernel_type", "LINEAR");
@@ -198,9 +140,7 @@ void run_svm_classifier(Call& call) {
 
 }  // namespace
 
-void register_linear_models(Procedures& p) {
-  p.add("LinearRegressor", run_linear_regressor, kLearnedDomain);
-  p.add("LinearClassifier", run_linear_classifier, kLearnedDomain);
+void register_support_vectors(Procedures& p) {
   p.add("SVMRegressor", run_svm_regressor, kLearnedDomain);
   p.add("SVMClassifier", run_svm_classifier, kLearnedDomain);
 }

@@ -1,4 +1,4 @@
-// ai.onnx.ml: encoders and simple transformations.
+// ai.onnx.ml: encoders.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,8 +11,6 @@
 namespace rewright::operators {
 
 namespace {
-
-// ---- Encoders
 
 Tensor texts_of(const Call& call, std::string_view attribute) {
   std::vector<std::string> texts = call.texts(attribute);
@@ -105,47 +103,41 @@ void run_category_mapper(Call& call) {
                       Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(numbers.size())}, numbers));
 }
 
-// ---- Transformations
-
-void run_array_feature_extractor(Call& call) {
-  Tensor x = call.tensor(0);
-  if (x.sizes().empty()) throw Error(ErrorCode::kBadInput, "its input has rank 0");
-  if (x.sizes().size() == 1) x = x.reshaped({1, x.size()});
-  std::vector<std::int64_t> wanted = call.integers(1);
-  for (std::int64_t& i : wanted) i = checked_index(i, x.sizes().back());
-  call.give(entries_of(x, x.sizes().size() - 1, wanted));
-}
-
-void run_binarizer(Call& call) {
+void run_one_hot_encoder(Call& call) {
   const Tensor& x = call.tensor(0);
-  std::vector<double> values = x.reals();
-  for (double& v : values) v = v > call.real("threshold", 0) ? 1 : 0;
-  call.give(Tensor::from_reals(x.type(), x.sizes(), values));
-}
-
-// (x - offset) * scale, along the last axis.
-void run_scaler(Call& call) {
-  const Tensor& x = call.tensor(0);
-  const std::vector<double> offsets = call.reals("offset"), scales = call.reals("scale");
-  std::vector<double> values = x.reals();
-  const auto columns = static_cast<std::size_t>(x.sizes().empty() ? 1 : x.sizes().back());
-  const auto of = [&](const std::vector<double>& list, std::size_t i, double otherwise) {
-    if (list.empty()) return otherwise;
-    if (list.size() != 1 && list.size() != columns) throw Error(ErrorCode::kBadInput, "offset or scale has a wrong length");
-    return list.size() == 1 ? list[0] : list[i % columns];
+  const auto positions = [&]<class T>(const std::vector<T>& values, const std::vector<T>& categories) {
+    std::map<T, std::size_t> place;
+    for (std::size_t i = 0; i < categories.size(); ++i) place.emplace(categories[i], i);
+    std::vector<double> result(values.size() * categories.size());
+    require_few(static_cast<std::int64_t>(result.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto found = place.find(values[i]);
+      if (found != place.end())
+        result[i * categories.size() + found->second] = 1;
+      else if (call.integer("zeros", 1) == 0)
+        throw Error(ErrorCode::kBadInput, "an element is none of its categories");
+    }
+    Sizes sizes = x.sizes();
+    sizes.push_back(static_cast<std::int64_t>(categories.size()));
+    call.give(Tensor::from_reals(DataType::kFloat, sizes, result));
   };
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - of(offsets, i, 0)) * of(scales, i, 1);
-  call.give(Tensor::from_reals(DataType::kFloat, x.sizes(), values));
+  if (x.type() == DataType::kString) {
+    positions(std::vector<std::string>(x.strings().begin(), x.strings().end()), call.texts("cats_strings"));
+  } else if (is_real(x.type())) {
+    std::vector<std::int64_t> whole;
+    for (const double v : x.reals()) whole.push_back(static_cast<std::int64_t>(std::clamp(v, -9e18, 9e18)));
+    positions(whole, call.integers("cats_int64s"));
+  } else {
+    positions(x.integers(), call.integers("cats_int64s"));
+  }
 }
 
 }  // namespace
 
-void register_learned(Procedures& p) {
+void register_encoders(Procedures& p) {
   p.add("LabelEncoder", run_label_encoder, kLearnedDomain);
   p.add("CategoryMapper", run_category_mapper, kLearnedDomain);
-  p.add("ArrayFeatureExtractor", run_array_feature_extractor, kLearnedDomain);
-  p.add("Binarizer", run_binarizer, kLearnedDomain);
-  p.add("Scaler", run_scaler, kLearnedDomain);
+  p.add("OneHotEncoder", run_one_hot_encoder, kLearnedDomain);
 }
 
 }  // namespace rewright::operators

@@ -1,0 +1,147 @@
+// Operators of ai.onnx.ml and their like: maps, and models as graphs of operators.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "base/temporary_folder.h"
+#include "graph/graph.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
+#include "graph/testing.h"
+
+namespace rewright::graph {
+
+namespace {
+
+using testing::floats;
+using testing::int64s;
+
+Graph classical(const std::string& text) {
+  return import_onnx_bytes(text_bytes(text, 17, ", \"ai.onnx.ml\" : 3, \"com.microsoft\" : 1"), "test");
+}
+
+Datum run(const Graph& graph, const std::vector<Datum>& inputs) { return execute(graph, inputs).at(0); }
+
+bool is_graph(const Graph& graph) {
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op != nullptr; });
+}
+
+Datum map_of(const Tensor& keys, const Tensor& values) { return Datum::map(std::make_shared<const Tensor>(keys), values); }
+
+}  // namespace
+
+TEST_CASE("a table of scores becomes a map for each row, its classes in ascending order") {
+  const Graph numbers = classical(R"(agraph (float[N, 3] x) => (seq(map(int64, float)) y) {
+    y = ai.onnx.ml.ZipMap <classlabels_int64s = [5, -1, 2]> (x)
+  })");
+  const Datum maps = run(numbers, {floats({2, 3}, {1, 2, 3, 4, 5, 6})});
+  REQUIRE(maps.elements().size() == 2);
+  CHECK(maps.elements()[0].keys()->integers() == std::vector<std::int64_t>{-1, 2, 5});
+  CHECK(maps.elements()[0].values().reals() == std::vector<double>{2, 3, 1});
+  CHECK(maps.elements()[1].values().reals() == std::vector<double>{5, 6, 4});
+  CHECK(maps.elements()[0].keys() == maps.elements()[1].keys());
+  CHECK_THROWS_WITH(run(numbers, {floats({1, 4}, {1, 2, 3, 4})}), Catch::Contains("4"));
+
+  const Graph texts = classical(R"(agraph (float[2] x) => (seq(map(string, float)) y) {
+    y = ai.onnx.ml.ZipMap <classlabels_strings = ["a", "b"]> (x)
+  })");
+  const Datum one = run(texts, {floats({2}, {0.25, 0.75})});
+  REQUIRE(one.elements().size() == 1);
+  CHECK(one.elements()[0].keys()->strings()[1] == "b");
+  CHECK_THROWS_WITH(one.elements()[0].tensor(), Catch::Contains("is a map, a tensor is needed"));
+}
+
+TEST_CASE("maps become rows") {
+  const Datum map = map_of(Tensor::from_strings({2}, {"b", "d"}), floats({2}, {1.5, 2.5}));
+  const Graph words = classical(R"(agraph (map(string, float) x) => (float[1, 3] y) {
+    y = ai.onnx.ml.DictVectorizer <string_vocabulary = ["a", "b", "c"]> (x)
+  })");
+  CHECK(run(words, {map}).tensor().reals() == std::vector<double>{0, 1.5, 0});
+  CHECK_THROWS_WITH(run(words, {map_of(int64s({1}, {3}), floats({1}, {1}))}), Catch::Contains("keys"));
+
+  const Datum numbers = map_of(int64s({3}, {3, 1, 9}), floats({3}, {30, 10, 90}));
+  const Graph dense = classical(R"(agraph (map(int64, float) x) => (float[1, C] y) { y = ai.onnx.ml.CastMap (x) })");
+  CHECK(run(dense, {numbers}).tensor().reals() == std::vector<double>{10, 30, 90});
+  const Graph sparse = classical(R"(agraph (map(int64, float) x) => (int64[1, 5] y) {
+    y = ai.onnx.ml.CastMap <cast_to = "TO_INT64", map_form = "SPARSE", max_map = 5> (x)
+  })");
+  CHECK(run(sparse, {numbers}).tensor().integers() == std::vector<std::int64_t>{0, 10, 0, 30, 0});
+}
+
+TEST_CASE("maps are read from files as they are written to them") {
+  const TemporaryFolder folder;
+  const Graph graph = classical(R"(agraph (float[N, 2] x) => (seq(map(string, float)) y) {
+    y = ai.onnx.ml.ZipMap <classlabels_strings = ["a", "b"]> (x)
+  })");
+  const auto file = folder.path() / "y.pb";
+  write_output(graph, 0, run(graph, {floats({2, 2}, {1, 2, 3, 4})}), file);
+  const Datum read = read_output(graph, 0, file);
+  REQUIRE(read.elements().size() == 2);
+  CHECK(read.elements()[1].keys()->strings()[1] == "b");
+  CHECK(read.elements()[1].values().reals() == std::vector<double>{3, 4});
+}
+
+TEST_CASE("preparations of features are graphs") {
+  const Tensor x = floats({2, 3}, {1, -2, 0, 0, 4, 3});
+  const auto result = [&](const std::string& node, const std::string& in = "float[N, 3] x") {
+    const Graph graph = classical("agraph (" + in + ") => (float[N, C] y) { y = ai.onnx.ml." + node + " }");
+    CHECK(is_graph(graph));
+    return run(graph, {x}).tensor().reals();
+  };
+  CHECK(result("Scaler <offset = [1.0, 2.0, 3.0], scale = [2.0]> (x)") == std::vector<double>{0, -8, -6, -2, 4, 0});
+  CHECK(result("Binarizer <threshold = 0.5> (x)") == std::vector<double>{1, 0, 0, 0, 1, 1});
+  CHECK(result("Normalizer <norm = \"L1\"> (x)") == std::vector<double>{1.0f / 3, -2.0f / 3, 0, 0, 4.0f / 7, 3.0f / 7});
+  CHECK(result("Normalizer <norm = \"MAX\"> (x)") == std::vector<double>{1, -2, 0, 0, 1, 0.75});
+  CHECK(result("Imputer <replaced_value_float = 0.0, imputed_value_floats = [7.0, 8.0, 9.0]> (x)") ==
+        std::vector<double>{1, -2, 9, 7, 4, 3});
+  CHECK(result("FeatureVectorizer <inputdimensions = [2]> (x)") == std::vector<double>{1, -2, 0, 4});
+  CHECK(result("FeatureVectorizer <inputdimensions = [4]> (x)") == std::vector<double>{1, -2, 0, 0, 0, 4, 3, 0});
+  // The columns are known only when it is executed.
+  const Graph late =
+      classical("agraph (float[N, M] x) => (float[N, M] y) { y = ai.onnx.ml.Scaler <offset = [1.0, 2.0, 3.0]> (x) }");
+  CHECK(run(late, {x}).tensor().reals() == std::vector<double>{0, -4, -3, -1, 2, 0});
+  CHECK_THROWS_WITH(run(late, {floats({1, 2}, {1, 2})}), Catch::Contains("lists in its attributes"));
+}
+
+TEST_CASE("linear models are graphs") {
+  const Graph classes = classical(R"(agraph (float[N, 2] x) => (string[N] label, float[N, 3] y) {
+    label, y = ai.onnx.ml.LinearClassifier <classlabels_strings = ["a", "b", "c"], post_transform = "SOFTMAX",
+      coefficients = [1.0, 0.0, 0.0, 1.0, -1.0, -1.0], intercepts = [0.0, 0.5, 0.0]> (x)
+  })");
+  CHECK(is_graph(classes));
+  const auto results = execute(classes, std::vector<Datum>{floats({2, 2}, {1, 0, -3, 0})});
+  CHECK(results[0].tensor().strings()[0] == "a");
+  CHECK(results[0].tensor().strings()[1] == "c");
+  const double total = std::exp(1.0) + std::exp(0.5) + std::exp(-1.0);
+  CHECK(results[1].tensor().reals()[0] == Approx(std::exp(1.0) / total));
+
+  // Of a probit the normal distribution gives the probability back.
+  const Graph probit = classical(R"(agraph (float[N, 1] x) => (float[N, 1] y) {
+    y = ai.onnx.ml.LinearRegressor <coefficients = [1.0], post_transform = "PROBIT"> (x)
+  })");
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  std::vector<double> probabilities{0, 1, -0.5, 1e-6};
+  while (probabilities.size() < 100) probabilities.push_back(uniform(random));
+  const Tensor p = floats({100, 1}, probabilities);
+  const auto z = run(probit, {p}).tensor().reals();
+  CHECK(z[0] == -INFINITY);
+  CHECK(z[1] == INFINITY);
+  CHECK(std::isnan(z[2]));
+  for (std::size_t i = 3; i < z.size(); ++i) CHECK(std::erfc(-z[i] / std::sqrt(2.0)) / 2 == Approx(p.reals()[i]).epsilon(3e-6));
+}
+
+TEST_CASE("distances and hashes of ONNX Runtime's own domain") {
+  const Graph distances = classical(R"(agraph (float[N, 2] a, float[M, 2] b) => (float[N, M] y) {
+    y = com.microsoft.CDist <metric = "euclidean"> (a, b)
+  })");
+  CHECK(is_graph(distances));
+  CHECK(run(distances, {floats({1, 2}, {0, 0}), floats({2, 2}, {3, 4, 6, 8})}).tensor().reals() == std::vector<double>{5, 10});
+
+  const Graph hashes = classical(R"(agraph (string[N] x) => (uint32[N] y) { y = com.microsoft.MurmurHash3 (x) })");
+  const Tensor texts = Tensor::from_strings({3}, {"", "hello", "The quick brown fox jumps over the lazy dog"});
+  CHECK(run(hashes, {texts}).tensor().integers() == std::vector<std::int64_t>{0, 0x248bfa47, 0x2e4ff723});
+}
+
+}  // namespace rewright::graph

@@ -1,0 +1,271 @@
+// ai.onnx.ml: the operators of classical models that are arithmetic. What has no graph here (maps, trees, what refuses inputs)
+// is a procedure.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "operators/contrib/contrib.h"
+
+namespace rewright::operators {
+
+namespace {
+
+using Results = ContribNode::Results;
+
+constexpr const char* kDomain = "ai.onnx.ml";
+
+// Rows of features: a vector is one row. Throws Error(kBadInput) for other ranks.
+ValueId rows_of(ContribNode& n, std::size_t i) {
+  const Indices shape = n.shape(i);
+  ContribNode::require(shape.size() == 1 || shape.size() == 2,
+                       "its input has rank " + std::to_string(shape.size()) + ", must have shape [rows, features]");
+  return shape.size() == 2 ? n.input(i) : n.b.reshaped(n.input(i), {1, shape[0]});
+}
+
+ValueId float_rows(ContribNode& n, std::size_t i) { return n.b.cast(rows_of(n, i), DataType::kFloat); }
+
+// Numbers for the columns of x, one each or one for all; nullopt if their count is neither, or the columns are not known.
+std::optional<ValueId> by_column(ContribNode& n, ValueId x, const std::vector<double>& numbers) {
+  const Indices shape = n.b.shape_of(x);
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  if (count != 1 && (shape.empty() || !(shape.back() == Index(count)))) return std::nullopt;
+  const DataType type = n.b.type_of(x).type;
+  return n.b.constant(Tensor::from_reals(type, {count}, numbers));
+}
+
+constexpr const char* kWrongLists = "the lists in its attributes do not fit its input, whose columns must be known";
+
+Results refused(std::string& reason, const char* why) {
+  reason = why;
+  return std::nullopt;
+}
+
+// (x - offset) * scale.
+Results scaler(ContribNode& n, std::string& reason) {
+  ValueId x = n.b.cast(n.input(0), DataType::kFloat);
+  for (const auto& [attribute, op] : {std::pair("offset", "Sub"), std::pair("scale", "Mul")}) {
+    const std::vector<double> numbers = n.source.reals(attribute);
+    if (numbers.empty()) continue;
+    const auto columns = by_column(n, x, numbers);
+    if (!columns) return refused(reason, kWrongLists);
+    x = n.b.add(op, {x, *columns});
+  }
+  return n.results({x});
+}
+
+Results binarizer(ContribNode& n, std::string&) {
+  const DataType type = n.type(0);
+  const double threshold = n.source.real("threshold", 0);
+  const ValueId x = is_real(type) ? n.input(0) : n.b.cast(n.input(0), DataType::kDouble);
+  return n.results({n.b.cast(n.b.add("Greater", {x, n.b.scalar(n.b.type_of(x).type, threshold)}), type)});
+}
+
+// What is missing is replaced by its column's number.
+Results imputer(ContribNode& n, std::string& reason) {
+  const DataType type = n.type(0);
+  const ValueId x = n.input(0);
+  if (is_real(type)) {
+    const double missing = n.source.real("replaced_value_float", 0);
+    const auto numbers = by_column(n, x, n.source.reals("imputed_value_floats"));
+    if (!numbers) return refused(reason, kWrongLists);
+    const ValueId is_missing = std::isnan(missing) ? n.b.add("IsNaN", {x}) : n.b.add("Equal", {x, n.b.scalar(type, missing)});
+    return n.results({n.b.add("Where", {is_missing, *numbers, x})});
+  }
+  if (type != DataType::kInt64) return refused(reason, "its elements are neither reals nor of type int64");
+  const std::vector<std::int64_t> numbers = n.source.integers("imputed_value_int64s");
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  if (count != 1 && (n.shape(0).empty() || !(n.shape(0).back() == Index(count)))) return refused(reason, kWrongLists);
+  const auto constant = [&](const std::vector<std::int64_t>& list) {
+    return n.b.constant(Tensor::from_integers(type, {static_cast<std::int64_t>(list.size())}, list));
+  };
+  const ValueId is_missing = n.b.add("Equal", {x, constant({n.source.integer("replaced_value_int64", 0)})});
+  return n.results({n.b.add("Where", {is_missing, constant(numbers), x})});
+}
+
+// Each row over its norm, unless that is 0.
+Results normalizer(ContribNode& n, std::string& reason) {
+  const std::string norm = n.source.text("norm", "MAX");
+  const ValueId x = n.b.cast(n.input(0), DataType::kFloat);
+  const Indices shape = n.b.shape_of(x);
+  ContribNode::require(shape.size() == 1 || shape.size() == 2, "its input must have shape [rows, features]");
+  if (!shape.back().is_constant() || shape.back() == Index(0)) return refused(reason, kWrongLists);
+  const AttributeValue last = Indices{Index(shape.size() - 1)};
+  const auto reduced = [&](const char* op, ValueId v) { return n.b.add(op, {v}, {{"axes", last}, {"keepdims", true}}); };
+  ValueId size = kNoGradient;
+  if (norm == "MAX")
+    size = reduced("ReduceMax", x);
+  else if (norm == "L1")
+    size = reduced("ReduceSum", n.b.add("Abs", {x}));
+  else if (norm == "L2")
+    size = n.b.add("Sqrt", {reduced("ReduceSum", n.b.add("Mul", {x, x}))});
+  ContribNode::require(size != kNoGradient, "there is no norm \"" + norm + "\"");
+  Formulas f(n.b, DataType::kFloat);
+  const ValueId is_zero = n.b.add("Equal", {size, f.number(0)});
+  return n.results({f.quotient(x, f.where(is_zero, f.number(1), size))});
+}
+
+// The columns of all inputs side by side, as many of each as `inputdimensions` says: the first ones, or zeros behind them.
+Results feature_vectorizer(ContribNode& n, std::string& reason) {
+  const std::vector<std::int64_t> widths = n.source.integers("inputdimensions");
+  if (widths.size() != n.source.input_count() || widths.empty()) return refused(reason, kWrongLists);
+  std::vector<ValueId> parts;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const Indices shape = n.shape(i);
+    ContribNode::require(shape.size() == 1 || shape.size() == 2, "its inputs must have one or two axes");
+    const ValueId x = n.b.cast(n.input(i), DataType::kFloat);
+    const ValueId rows = shape.size() == 2 ? x : n.b.reshaped(x, {shape[0], 1});
+    const Index columns = n.b.shape_of(rows)[1];
+    if (!columns.is_constant() || widths[i] < 0) return refused(reason, kWrongLists);
+    parts.push_back(n.entries(rows, 1, 0, std::min(columns.value(), widths[i])));
+    if (columns.value() < widths[i])
+      parts.push_back(n.b.filled({DataType::kFloat, {shape[0], Index(widths[i] - columns.value())}}, 0));
+  }
+  return n.results({n.joined(parts, 1)});
+}
+
+// The columns with these numbers. A vector is one row.
+Results array_feature_extractor(ContribNode& n, std::string&) {
+  const Indices shape = n.shape(0);
+  ContribNode::require(!shape.empty(), "its input has rank 0");
+  const ValueId x = shape.size() == 1 ? n.b.reshaped(n.input(0), {1, shape[0]}) : n.input(0);
+  Index count = 1;
+  for (const Index& size : n.shape(1)) count = count * size;
+  const ValueId columns = n.b.reshaped(n.input(1), {count});
+  return n.results({n.b.add("Gather", {x, columns}, {{"axis", Index(std::max<std::size_t>(shape.size(), 2) - 1)}})});
+}
+
+// ---- Linear models
+
+// The inverse of the standard normal distribution function, to 1.2e-9: P. J. Acklam, "An algorithm for computing the inverse
+// normal cumulative distribution function" (2003). Infinite at 0 and 1, NaN outside of [0, 1].
+ValueId probit(ContribNode& n, ValueId scores) {
+  Formulas f(n.b, DataType::kDouble);
+  const auto polynomial = [&](ValueId x, std::initializer_list<double> coefficients) {
+    ValueId y = f.number(*coefficients.begin());
+    for (const double c : std::span(coefficients).subspan(1)) y = f.plus(f.times(y, x), c);
+    return y;
+  };
+  const ValueId p = n.b.cast(scores, DataType::kDouble);
+  // The tails are mirror images; `low` is the smaller of p and 1 - p.
+  const ValueId is_upper = f.less(f.number(0.5), p);
+  const ValueId low = f.where(is_upper, f.difference(f.number(1), p), p);
+  const ValueId q = n.b.add("Sqrt", {f.scaled(n.b.add("Log", {low}), -2)});
+  const ValueId tail = f.quotient(
+      polynomial(q, {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00, -2.549732539343734e+00,
+                     4.374664141464968e+00, 2.938163982698783e+00}),
+      polynomial(q, {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00, 3.754408661907416e+00, 1}));
+  const ValueId of_tail = f.where(is_upper, f.scaled(tail, -1), tail);
+  const ValueId c = f.plus(p, -0.5), r = f.times(c, c);
+  const ValueId middle =
+      f.quotient(f.times(c, polynomial(r, {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
+                                           1.383577518672690e+02, -3.066479806614716e+01, 2.506628277459239e+00})),
+                 polynomial(r, {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02, 6.680131188771972e+01,
+                                -1.328068155288572e+01, 1}));
+  constexpr double kTail = 0.02425, kInfinity = std::numeric_limits<double>::infinity();
+  const ValueId inside = f.where(f.inside(p, kTail, 1 - kTail), middle, of_tail);
+  const ValueId above = f.where(n.b.add("Equal", {p, f.number(0)}), f.number(-kInfinity), inside);
+  return n.b.cast(f.where(n.b.add("Equal", {p, f.number(1)}), f.number(kInfinity), above), DataType::kFloat);
+}
+
+// exp(score) over the sum of these in its row; scores that are 0 stay 0.
+ValueId softmax_but_zeros(ContribNode& n, ValueId scores) {
+  Formulas f(n.b, DataType::kFloat);
+  const AttributeValue columns = Indices{1};
+  const ValueId top = n.b.add("ReduceMax", {scores}, {{"axes", columns}, {"keepdims", true}}), zero = f.number(0);
+  const ValueId powers = f.where(n.b.add("Equal", {scores, zero}), zero, n.b.add("Exp", {f.difference(scores, top)}));
+  const ValueId total = n.b.add("ReduceSum", {powers}, {{"axes", columns}, {"keepdims", true}});
+  return f.quotient(powers, f.where(f.less(zero, total), total, f.number(1)));
+}
+
+// The post_transform of rows of scores.
+ValueId transformed(ContribNode& n, ValueId scores) {
+  const std::string how = n.source.text("post_transform", "NONE");
+  if (how == "NONE") return scores;
+  if (how == "LOGISTIC") return n.b.add("Sigmoid", {scores});
+  if (how == "SOFTMAX") return n.b.add("Softmax", {scores}, {{"axis", Index(1)}, {"flatten", false}});
+  if (how == "SOFTMAX_ZERO") return softmax_but_zeros(n, scores);
+  ContribNode::require(how == "PROBIT", "there is no post_transform \"" + how + "\"");
+  return probit(n, scores);
+}
+
+// x C' + intercepts, for C of [targets, columns]; nullopt if their counts do not fit.
+std::optional<ValueId> scores_of(ContribNode& n, ValueId x, std::int64_t targets) {
+  const Index columns = n.b.shape_of(x)[1];
+  const std::vector<double> coefficients = n.source.reals("coefficients"), intercepts = n.source.reals("intercepts");
+  const auto given = static_cast<std::int64_t>(coefficients.size());
+  if (!columns.is_constant() || columns.value() == 0 || targets < 1 || given / columns.value() < targets) return std::nullopt;
+  if (!intercepts.empty() && static_cast<std::int64_t>(intercepts.size()) != targets) return std::nullopt;
+  std::vector<double> transposed;
+  for (std::int64_t c = 0; c < columns.value(); ++c)
+    for (std::int64_t t = 0; t < targets; ++t)
+      transposed.push_back(coefficients[static_cast<std::size_t>(t * columns.value() + c)]);
+  Formulas f(n.b, DataType::kFloat);
+  const ValueId product = n.b.add("MatMul", {x, f.numbers({columns.value(), targets}, transposed)});
+  return intercepts.empty() ? product : f.sum(product, f.numbers({targets}, intercepts));
+}
+
+Results linear_regressor(ContribNode& n, std::string& reason) {
+  const std::int64_t targets = n.source.integer("targets", 1);
+  const auto scores = scores_of(n, float_rows(n, 0), targets);
+  if (!scores) return refused(reason, kWrongLists);
+  return n.results({transformed(n, *scores)});
+}
+
+// The labels of classes by their numbers.
+ValueId labels_of(ContribNode& n, ValueId classes, const char* integers, const char* texts) {
+  Tensor labels;
+  if (std::vector<std::string> list = n.source.texts(texts); !list.empty()) {
+    const auto count = static_cast<std::int64_t>(list.size());
+    labels = Tensor::from_strings({count}, std::move(list));
+  } else {
+    const std::vector<std::int64_t> numbers = n.source.integers(integers);
+    labels = Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(numbers.size())}, numbers);
+  }
+  return n.b.add("Gather", {n.b.constant(labels), classes}, {{"axis", Index(0)}});
+}
+
+// A single score for two classes is that of the second one; the first one's is then 1 minus it, and only a logistic function is
+// applied, as in ONNX Runtime.
+Results linear_classifier(ContribNode& n, std::string& reason) {
+  const ValueId x = float_rows(n, 0);
+  const std::size_t labels =
+      std::max(n.source.integers("classlabels_ints").size(), n.source.texts("classlabels_strings").size());
+  const std::size_t intercepts = n.source.reals("intercepts").size(), coefficients = n.source.reals("coefficients").size();
+  const Index columns = n.b.shape_of(x)[1];
+  if (labels == 0 || !columns.is_constant() || columns.value() == 0) return refused(reason, kWrongLists);
+  const auto targets =
+      static_cast<std::int64_t>(intercepts > 0 ? intercepts : coefficients / static_cast<std::size_t>(columns.value()));
+  const bool is_second = targets == 1 && labels == 2;
+  if (!is_second && static_cast<std::size_t>(targets) > labels) return refused(reason, kWrongLists);
+  const auto scores = scores_of(n, x, targets);
+  if (!scores) return refused(reason, kWrongLists);
+  ValueId classes = kNoGradient, given = kNoGradient;
+  if (is_second) {
+    const std::string how = n.source.text("post_transform", "NONE");
+    Formulas f(n.b, DataType::kFloat);
+    classes = n.b.cast(n.b.reshaped(n.b.add("Greater", {*scores, f.number(0)}), {n.b.shape_of(x)[0]}), DataType::kInt64);
+    const ValueId second = how == "LOGISTIC" ? n.b.add("Sigmoid", {*scores}) : *scores;
+    given = n.joined({f.difference(f.number(1), second), second}, 1);
+    if (how == "PROBIT") given = probit(n, given);
+  } else {
+    classes = n.b.add("ArgMax", {*scores}, {{"axis", Index(1)}, {"keepdims", false}});
+    given = transformed(n, *scores);
+  }
+  return n.results({labels_of(n, classes, "classlabels_ints", "classlabels_strings"), given});
+}
+
+}  // namespace
+
+void register_contrib_learned(ContribOperators& c) {
+  c.add("Scaler", scaler, kDomain);
+  c.add("Binarizer", binarizer, kDomain);
+  c.add("Imputer", imputer, kDomain);
+  c.add("Normalizer", normalizer, kDomain);
+  c.add("FeatureVectorizer", feature_vectorizer, kDomain);
+  c.add("ArrayFeatureExtractor", array_feature_extractor, kDomain);
+  c.add("LinearRegressor", linear_regressor, kDomain);
+  c.add("LinearClassifier", linear_classifier, kDomain);
+}
+
+}  // namespace rewright::operators
