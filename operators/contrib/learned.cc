@@ -6,6 +6,7 @@
 #include <span>
 
 #include "operators/contrib/contrib.h"
+#include "operators/procedures/learned/support_vectors.h"
 
 namespace rewright::operators {
 
@@ -255,6 +256,44 @@ Results linear_classifier(ContribNode& n, std::string& reason) {
   return n.results({labels_of(n, classes, "classlabels_ints", "classlabels_strings"), given});
 }
 
+// ---- Support vectors
+
+// The sum of kernels with all vectors, or the kernel with the coefficients themselves, plus rho; for one class its sign.
+Results svm_regressor(ContribNode& n, std::string& reason) {
+  const std::vector<double> coefficients = n.source.reals("coefficients"), rho = n.source.reals("rho"),
+                            vectors = n.source.reals("support_vectors");
+  const std::int64_t supports = n.source.integer("n_supports", 0), given = static_cast<std::int64_t>(coefficients.size());
+  const ValueId x = float_rows(n, 0);
+  const Index columns = n.b.shape_of(x)[1];
+  if (rho.empty() || !columns.is_constant()) return refused(reason, kWrongLists);
+  Formulas f(n.b, DataType::kFloat);
+  ValueId y = kNoGradient;
+  if (supports > 0) {
+    if (given != supports || static_cast<std::int64_t>(vectors.size()) / supports != columns.value())
+      return refused(reason, kWrongLists);
+    const ValueId kernels = kernel_values(n.b, n.source, x, f.numbers({supports, columns.value()}, vectors));
+    y = n.b.add("MatMul", {kernels, f.numbers({supports, 1}, coefficients)});
+  } else {
+    if (given != columns.value()) return refused(reason, kWrongLists);
+    y = kernel_values(n.b, n.source, x, f.numbers({1, given}, coefficients));
+  }
+  y = f.plus(y, rho[0]);
+  if (n.source.integer("one_class", 0) != 0) y = f.where(n.b.add("Greater", {y, f.number(0)}), f.number(1), f.number(-1));
+  return n.results({transformed(n, y)});
+}
+
+Results svm_classifier(ContribNode& n, std::string& reason) {
+  if (!n.source.reals("prob_a").empty()) return refused(reason, "its probabilities are iterated");
+  const std::size_t classes =
+      std::max(n.source.integers("classlabels_ints").size(), n.source.texts("classlabels_strings").size());
+  const auto found = pair_scores(n.b, n.source, float_rows(n, 0), classes);
+  if (!found) return refused(reason, kWrongLists);
+  const ValueId winner = n.b.add("ArgMax", {found->votes}, {{"axis", Index(1)}, {"keepdims", false}});
+  ValueId scores = found->scores;
+  if (classes == 2) scores = n.joined({n.scaled(scores, -1), scores}, 1);
+  return n.results({labels_of(n, winner, "classlabels_ints", "classlabels_strings"), transformed(n, scores)});
+}
+
 }  // namespace
 
 void register_contrib_learned(ContribOperators& c) {
@@ -266,6 +305,8 @@ void register_contrib_learned(ContribOperators& c) {
   c.add("ArrayFeatureExtractor", array_feature_extractor, kDomain);
   c.add("LinearRegressor", linear_regressor, kDomain);
   c.add("LinearClassifier", linear_classifier, kDomain);
+  c.add("SVMRegressor", svm_regressor, kDomain);
+  c.add("SVMClassifier", svm_classifier, kDomain);
 }
 
 }  // namespace rewright::operators

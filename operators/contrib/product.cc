@@ -3,6 +3,7 @@
 
 #include "operators/contrib/contrib.h"
 #include "operators/contrib/node_view.h"
+#include "operators/procedures/learned/support_vectors.h"
 
 namespace rewright::operators {
 
@@ -92,9 +93,7 @@ Results cdist(ContribNode& n, std::string& reason) {
   n.require_rank(0, 2), n.require_rank(1, 2);
   const Indices a = n.shape(0), b = n.shape(1);
   n.require_equal(a[1], b[1], "the number of columns of its inputs");
-  const ValueId difference =
-      n.b.add("Sub", {n.b.reshaped(n.input(0), {a[0], 1, a[1]}), n.b.reshaped(n.input(1), {1, b[0], b[1]})});
-  const ValueId squares = n.b.summed(n.b.add("Mul", {difference, difference}), {2});
+  const ValueId squares = squared_distances(n.b, n.input(0), n.input(1));
   return n.results({metric == "euclidean" ? n.b.add("Sqrt", {squares}) : squares});
 }
 

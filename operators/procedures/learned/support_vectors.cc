@@ -1,52 +1,75 @@
 // ai.onnx.ml: support vectors.
+#include "operators/procedures/learned/support_vectors.h"
+
 #include <algorithm>
 #include <cmath>
 
+#include "operators/formulas.h"
 #include "operators/procedures/learned/scores.h"
 #include "operators/procedures/procedures.h"
 #include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
-namespace {
+ValueId squared_distances(GraphBuilder& graph, ValueId a, ValueId b) {
+  const Indices of_a = graph.shape_of(a), of_b = graph.shape_of(b);
+  const ValueId difference =
+      graph.add("Sub", {graph.reshaped(a, {of_a[0], 1, of_a[1]}), graph.reshaped(b, {1, of_b[0], of_b[1]})});
+  return graph.summed(graph.add("Mul", {difference, difference}), {2});
+}
 
-double kernel(const Call& call, std::span<const double> a, std::span<const double> b) {
-  const std::string type = call.text("kernel_type", "LINEAR");
-  std::vector<double> parameters = call.reals("kernel_params");
+ValueId kernel_values(GraphBuilder& graph, const OnnxAttributes& attributes, ValueId x, ValueId vectors) {
+  const std::string type = attributes.text("kernel_type", "LINEAR");
+  std::vector<double> parameters = attributes.reals("kernel_params");
   parameters.resize(3);
   const double gamma = parameters[0], added = parameters[1], degree = parameters[2];
-  if (type == "LINEAR") return dot(a, b);
-  if (type == "POLY") return std::pow(gamma * dot(a, b) + added, degree);
-  if (type == "SIGMOID") return std::tanh(gamma * dot(a, b) + added);
-  if (type != "RBF") throw Error(ErrorCode::kBadInput, "there is no kernel \"" + type + "\"");
-  double distance = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) distance += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::exp(-gamma * distance);
+  Formulas f(graph, DataType::kFloat);
+  if (type == "RBF") return graph.add("Exp", {f.scaled(squared_distances(graph, x, vectors), -gamma)});
+  const ValueId product = graph.add("MatMul", {x, graph.transposed(vectors, {1, 0})});
+  if (type == "LINEAR") return product;
+  const ValueId affine = f.plus(f.scaled(product, gamma), added);
+  if (type == "POLY") return graph.add("Pow", {affine, f.number(degree)});
+  if (type == "SIGMOID") return graph.add("Tanh", {affine});
+  throw Error(ErrorCode::kBadInput, "there is no kernel \"" + type + "\"");
 }
 
-void run_svm_regressor(Call& call) {
-  const Rows x(call);
-  const std::vector<double> coefficients = call.reals("coefficients"), rho = call.reals("rho"),
-                            vectors = call.reals("support_vectors");
-  const std::int64_t supports = call.integer("n_supports", 0);
-  const auto columns = static_cast<std::size_t>(x.columns);
-  const std::size_t count = supports > 0 ? static_cast<std::size_t>(supports) : 1;
-  if (rho.empty() || coefficients.size() != (supports > 0 ? count : columns) ||
-      (supports > 0 && vectors.size() / count != columns))
-    throw wrong_lists();
-  std::vector<double> results;
-  for (std::int64_t r = 0; r < x.count; ++r) {
-    call.checkpoint();
-    double y = rho[0];
-    for (std::size_t s = 0; s < count && supports > 0; ++s)
-      y += coefficients[s] * kernel(call, x.row(r), std::span(vectors).subspan(s * columns, columns));
-    if (supports <= 0) y += kernel(call, x.row(r), coefficients);
-    if (call.integer("one_class", 0) != 0) y = y > 0 ? 1 : -1;
-    transform(transform_of(call), std::span(&y, 1));
-    results.push_back(y);
-  }
-  give_rows(call, x.count, 1, results);
+std::optional<PairScores> pair_scores(GraphBuilder& graph, const OnnxAttributes& attributes, ValueId x, std::size_t classes) {
+  const std::vector<double> coefficients = attributes.reals("coefficients"), rho = attributes.reals("rho"),
+                            vectors = attributes.reals("support_vectors");
+  const std::vector<std::int64_t> by_class = attributes.integers("vectors_per_class");
+  if (by_class.empty()) throw Error(ErrorCode::kUnsupported, "linear forms of SVMClassifier");
+  std::vector<std::size_t> begin{0};
+  for (const std::int64_t n : by_class)
+    begin.push_back(begin.back() + static_cast<std::size_t>(checked_index(n, kMostElements)));
+  const Index columns = graph.shape_of(x)[1];
+  const std::size_t supports = begin.back(), pairs = classes * (classes - 1) / 2;
+  const bool fit = classes >= 2 && by_class.size() == classes && rho.size() == pairs && columns.is_constant() &&
+                   vectors.size() == supports * static_cast<std::size_t>(columns.value()) &&
+                   coefficients.size() == (classes - 1) * supports;
+  if (!fit) return std::nullopt;
+  // The weight of each vector in the score of each pair, and of each pair that its first class wins in the votes.
+  std::vector<double> weights(supports * pairs), wins(pairs * classes), losses(classes);
+  std::size_t pair = 0;
+  for (std::size_t i = 0; i < classes; ++i)
+    for (std::size_t j = i + 1; j < classes; ++j, ++pair) {
+      for (std::size_t s = begin[i]; s < begin[i + 1]; ++s) weights[s * pairs + pair] = coefficients[(j - 1) * supports + s];
+      for (std::size_t s = begin[j]; s < begin[j + 1]; ++s) weights[s * pairs + pair] = coefficients[i * supports + s];
+      wins[pair * classes + i] = 1, wins[pair * classes + j] = -1;
+      losses[j] += 1;
+    }
+  Formulas f(graph, DataType::kFloat);
+  const auto rows = static_cast<std::int64_t>(supports), of_pairs = static_cast<std::int64_t>(pairs),
+             of_classes = static_cast<std::int64_t>(classes);
+  const ValueId kernels = kernel_values(graph, attributes, x, f.numbers({rows, columns.value()}, vectors));
+  const ValueId scores =
+      f.sum(graph.add("MatMul", {kernels, f.numbers({rows, of_pairs}, weights)}), f.numbers({of_pairs}, rho));
+  const ValueId first_wins = graph.cast(graph.add("Greater", {scores, f.number(0)}), DataType::kFloat);
+  const ValueId votes =
+      f.sum(graph.add("MatMul", {first_wins, f.numbers({of_pairs, of_classes}, wins)}), f.numbers({of_classes}, losses));
+  return PairScores{scores, votes};
 }
+
+namespace {
 
 // Probabilities of classes from `pairs`[i * count + j], the probability of class i if the class is i or j: the second method of
 // T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5 (2004).
@@ -92,57 +115,36 @@ std::vector<double> probabilities(std::span<const double> scores, std::span<cons
   return coupled(pairs, classes);
 }
 
-// Compares each class with each other one; returns the one that wins most often.
+// A classifier that gives probabilities; others are graphs as a whole.
 void run_svm_classifier(Call& call) {
-  const Rows x(call);
   const Labels labels(call, "classlabels_ints", "classlabels_strings");
-  const std::vector<double> coefficients = call.reals("coefficients"), rho = call.reals("rho"),
-                            vectors = call.reals("support_vectors");
-  const std::vector<std::int64_t> by_class = call.integers("vectors_per_class");
   const std::vector<double> prob_a = call.reals("prob_a"), prob_b = call.reals("prob_b");
-  if (by_class.empty()) throw Error(ErrorCode::kUnsupported, "linear forms of SVMClassifier");
-  const std::size_t classes = labels.size(), columns = static_cast<std::size_t>(x.columns);
-  std::vector<std::size_t> begin{0};
-  for (const std::int64_t n : by_class)
-    begin.push_back(begin.back() + static_cast<std::size_t>(checked_index(n, kMostElements)));
-  const std::size_t supports = begin.back(), pairs = classes * (classes - 1) / 2;
-  if (classes < 2 || by_class.size() != classes || rho.size() != pairs || vectors.size() != supports * columns ||
-      coefficients.size() != (classes - 1) * supports ||
-      (!prob_a.empty() && (prob_a.size() != pairs || prob_b.size() != pairs)))
-    throw wrong_lists();
-  const bool binary = classes == 2, is_probable = !prob_a.empty();
-  std::vector<double> scores;
+  const std::size_t classes = labels.size(), pairs = classes * (classes - 1) / 2;
+  if (classes < 2 || prob_a.size() != pairs || prob_b.size() != pairs) throw wrong_lists();
+  const Rows x(call);
+  const Call::Given given{Tensor::from_reals(DataType::kFloat, {x.count, x.columns}, x.values)};
+  const auto graph = call.graph("scores", std::span(&given, 1), [&](GraphBuilder& b, const std::vector<ValueId>& values) {
+    const auto found = pair_scores(b, call, values[0], classes);
+    if (!found) throw wrong_lists();
+    return std::vector<ValueId>{found->scores, found->votes};
+  });
+  const std::vector<Datum> results = graph->run(std::vector<Datum>{given.tensor});
+  const std::vector<double> scores = results.at(0).tensor().reals(), votes = results.at(1).tensor().reals();
+  std::vector<double> shares;
   std::vector<std::size_t> found;
-  for (std::int64_t r = 0; r < x.count; ++r) {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(x.count); ++r) {
     call.checkpoint();
-    std::vector<double> kernels, votes(classes), row;
-    for (std::size_t s = 0; s < supports; ++s)
-      kernels.push_back(kernel(call, x.row(r), std::span(vectors).subspan(s * columns, columns)));
-    for (std::size_t i = 0; i < classes; ++i)
-      for (std::size_t j = i + 1; j < classes; ++j) {
-        double score = rho[row.size()];
-        for (std::size_t s = begin[i]; s < begin[i + 1]; ++s) score += coefficients[(j - 1) * supports + s] * kernels[s];
-        for (std::size_t s = begin[j]; s < begin[j + 1]; ++s) score += coefficients[i * supports + s] * kernels[s];
-        votes[score > 0 ? i : j] += 1;
-        row.push_back(score);
-      }
-    found.push_back(largest(votes));
-    if (is_probable)
-      row = probabilities(row, prob_a, prob_b, classes);
-    else if (binary)
-      row.insert(row.begin(), -row[0]);
+    found.push_back(largest(std::span(votes).subspan(r * classes, classes)));
+    std::vector<double> row = probabilities(std::span(scores).subspan(r * pairs, pairs), prob_a, prob_b, classes);
     transform(transform_of(call), row);
-    scores.insert(scores.end(), row.begin(), row.end());
+    shares.insert(shares.end(), row.begin(), row.end());
   }
   call.give(labels.of(found));
-  give_rows(call, x.count, static_cast<std::int64_t>(is_probable || binary ? classes : pairs), scores);
+  give_rows(call, x.count, static_cast<std::int64_t>(classes), shares);
 }
 
 }  // namespace
 
-void register_support_vectors(Procedures& p) {
-  p.add("SVMRegressor", run_svm_regressor, kLearnedDomain);
-  p.add("SVMClassifier", run_svm_classifier, kLearnedDomain);
-}
+void register_support_vectors(Procedures& p) { p.add("SVMClassifier", run_svm_classifier, kLearnedDomain); }
 
 }  // namespace rewright::operators
