@@ -67,22 +67,31 @@ std::optional<std::size_t> input_by_place(const Graph& graph, const std::vector<
 
 using NodeInput = std::pair<std::int32_t, std::size_t>;  // a node's position, and one of its inputs
 
-// Removes those of the nodes, the last first, whose results nothing reads.
+bool in_one_call(const Node& a, const Node& b) { return a.expansion != nullptr && a.expansion == b.expansion; }
+
+// Removes those of the nodes, the last first, whose results nothing reads. The last nodes of the graph, in reversed order, were
+// made from them; they take the removed nodes' places in the calls of functions, so that these stay whole.
 void drop_unread(Graph& graph, const std::vector<NodeInput>& candidates) {
   const std::vector<std::vector<std::int32_t>> users = graph.users();
   std::set<std::int32_t> unread;
-  for (const NodeInput& candidate : candidates) {
-    const ValueId result = graph.nodes()[candidate.first]->outputs[0];
+  std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    const std::int32_t n = candidates[c].first;
+    const ValueId result = nodes[n]->outputs[0];
     const bool is_output =
         std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](const GraphOutput& o) { return o.value == result; });
-    if (!is_output && std::all_of(users[result].begin(), users[result].end(), [&](auto user) { return unread.contains(user); }))
-      unread.insert(candidate.first);
+    if (is_output || !std::all_of(users[result].begin(), users[result].end(), [&](auto user) { return unread.contains(user); }))
+      continue;
+    unread.insert(n);
+    std::shared_ptr<const Node>& made = nodes[nodes.size() - 1 - c];
+    Node member = *made;
+    member.parameters = nodes[n]->parameters;
+    member.expansion = nodes[n]->expansion, member.expansion_member = nodes[n]->expansion_member;
+    made = std::make_shared<const Node>(std::move(member));
   }
-  std::vector<std::shared_ptr<const Node>> kept;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-    if (!unread.contains(static_cast<std::int32_t>(n))) kept.push_back(graph.nodes()[n]);
   graph.drop_nodes_from(0);
-  for (std::shared_ptr<const Node>& node : kept) graph.add_shared(std::move(node));
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (!unread.contains(static_cast<std::int32_t>(n))) graph.add_shared(std::move(nodes[n]));
 }
 
 }  // namespace
@@ -104,6 +113,12 @@ Graph with_selected_logits(Graph graph, const std::string& logits) {
     behind.emplace_back(producers[all], *input);
     all = graph.nodes()[producers[all]]->inputs[*input];
   }
+  // Calls of functions are passed as a whole, or not at all.
+  while (!behind.empty() && producers[all] >= 0 &&
+         in_one_call(*graph.nodes()[producers[all]], *graph.nodes()[behind.back().first])) {
+    all = graph.nodes()[behind.back().first]->outputs[0];
+    behind.pop_back();
+  }
 
   const ValueId rows = graph.add_input("rewright_rows", {DataType::kInt64, {graph.value(all).type.shape[0], 1, 1}});
   ValueId v = graph.add_node(registry().get("GatherND"), Attributes{Index(1)}, {all, rows}).at(0);
@@ -116,7 +131,6 @@ Graph with_selected_logits(Graph graph, const std::string& logits) {
   output->value = v;
   output->type = graph.value(v).type;
   graph.set_outputs(std::move(outputs));
-  // Nothing else is changed: nodes of functions stay whole, and can be written as these.
   drop_unread(graph, behind);
   return graph;
 }

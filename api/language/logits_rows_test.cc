@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "graph/onnx/calls.h"
 #include "graph/testing.h"
 
 namespace rewright::api {
@@ -64,6 +65,32 @@ TEST_CASE("the product with weights is computed for the selected places only") {
     for (const std::shared_ptr<const Node>& node : selected.nodes())
       if (node->op->name() == "MatMul") CHECK(selected.value(node->outputs[0]).type.shape[1] == Index(1));
   }
+}
+
+TEST_CASE("calls of functions stay whole") {
+  // A product that is computed for the selected places, behind a call in whose middle a softmax mixes places.
+  const Graph selected = with_logits_of(testing::import_text(R"(agraph (float[b, s, 16] x) => (float[b, s, 3] logits)
+      <uint8[3, 1, 8] q = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24},
+       float[3, 1] scales = {0.5, 1, 2}> {
+        v = local.mixed (x)
+        logits = com.microsoft.MatMulNBits <K: int = 16, N: int = 3, bits: int = 4, block_size: int = 16> (v, q, scales)
+      }
+      <domain: "local", opset_import: ["" : 17]> mixed (p) => (r) {
+        t = Tanh (p)
+        m = Softmax <axis: int = 1> (t)
+        r = Tanh (m)
+      })",
+                                                             17, {}, ", \"local\" : 1, \"com.microsoft\" : 1"));
+  CHECK(intact_expansions(selected).size() == 2);
+  const ValueId logits = selected.outputs()[0].value;
+  CHECK(selected.value(logits).type.shape[1] == Index(1));
+  std::int64_t calls = 0;
+  with_whole_calls(selected, [&](const WholeCall& call) {
+    const bool is_last = call.outputs[0] == logits;
+    calls += is_last && selected.value(call.inputs[0]).type.shape[1] == Index(1) ? 1 : 0;
+    return std::optional<Node>();
+  });
+  CHECK(calls == 1);
 }
 
 TEST_CASE("a model without logits of three axes is refused") {
