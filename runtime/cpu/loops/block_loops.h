@@ -1,8 +1,8 @@
 // Inner loops of products with weights of 2, 4 or 8 bits in blocks, one table for each instruction set.
 //
-// A panel of some columns is one stream: for each block of rows its columns' scales (floats), their zero points (integers, if
-// they differ), and words of 32 bits, one for each column, of 32 / bits rows each. Row i of a word lies in its half i % 2, so
-// that a vector of halves, shifted and masked, is multiplied by pairs of elements of the left operand.
+// A panel of some columns is one stream: for each block of rows its columns' scales (floats), their zero points (bytes, if they
+// differ), and words of 32 bits, one for each column, of 32 / bits rows each. Row i of a word lies in its half i % 2, so that a
+// vector of halves, shifted and masked, is multiplied by pairs of elements of the left operand.
 //
 // The left operand is split into integers: a[k] = step * (high[k] + low[k] / 2^15), with a step for each block. Sums within a
 // block are exact then, and an element's error is below 2^-29 of the block's largest; without `low`, below 2^-15.
@@ -26,8 +26,9 @@ struct BlockShape {
   Count vectors = 1, width = 0;  // of a panel: in vectors, in columns
 
   Count blocks() const { return (rows + block - 1) / block; }
-  Count words() const { return block * bits / 32; }  // of a column of a block
-  Count block_bytes() const { return width * 4 * (1 + (has_zeros ? 1 : 0) + words()); }
+  Count words() const { return block * bits / 32; }                 // of a column of a block
+  Count head_bytes() const { return width * (has_zeros ? 5 : 4); }  // scales and zero points of a block
+  Count block_bytes() const { return head_bytes() + width * 4 * words(); }
   Count panels() const { return (columns + width - 1) / width; }
   Count panel_bytes() const { return blocks() * block_bytes(); }
   Count bytes() const { return panels() * panel_bytes(); }

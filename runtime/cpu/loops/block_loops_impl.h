@@ -17,6 +17,7 @@ namespace {
 typedef std::uint16_t Halves __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
 typedef std::uint32_t Words __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
 typedef std::int32_t Integers __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+typedef std::uint8_t Bytes __attribute__((vector_size(REWRIGHT_VECTOR_BYTES / 4)));
 
 template <class T>
 inline T load_as(const void* s) {
@@ -47,6 +48,9 @@ inline void add_products(Words& sum, Halves x, Halves y) {
   __asm__("" : "+x"(sum));
 #endif
 }
+
+// The zero points of a vector's columns.
+inline Words zeros_at(const std::byte* zeros) { return __builtin_convertvector(load_as<Bytes>(zeros), Words); }
 
 inline V as_floats(Words w) { return __builtin_convertvector((Integers)w, V); }
 
@@ -97,7 +101,7 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
-    panel += kWidth * 4 * (shape.has_zeros ? 2 : 1);
+    panel += shape.head_bytes();
     Words high[kVectors] = {}, low[kVectors] = {};
     for (Count t = 0; t < words; ++t) {
       Halves w[kVectors];
@@ -125,7 +129,7 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
     const Words common = static_cast<std::uint32_t>(shape.zero) - Words{};
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) {
-      const Words zero = shape.has_zeros ? load_as<Words>(zeros + v * REWRIGHT_VECTOR_BYTES) : common;
+      const Words zero = shape.has_zeros ? zeros_at(zeros + v * kLanes) : common;
       V f = as_floats(high[v] - zero * high_sum);
       if (kPrecise) f += as_floats(low[v] - zero * low_sum) * kLowUnit;
       part[v] += f * s.step * load(scales + v * kLanes);
@@ -149,7 +153,7 @@ void multiply_panel_by(const BlockShape& shape, const std::byte* panel, const Sp
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
-    panel += kWidth * 4 * (shape.has_zeros ? 2 : 1);
+    panel += shape.head_bytes();
     Words sum[kCount][kVectors] = {};
     for (Count t = 0; t < words; ++t) {
       Halves w[kVectors];
@@ -180,7 +184,7 @@ void multiply_panel_by(const BlockShape& shape, const std::byte* panel, const Sp
       const Words common = all * static_cast<std::uint32_t>(shape.zero) - Words{};
 #pragma GCC unroll 4
       for (Count v = 0; v < kVectors; ++v) {
-        const Words zero = shape.has_zeros ? load_as<Words>(zeros + v * REWRIGHT_VECTOR_BYTES) * all : common;
+        const Words zero = shape.has_zeros ? zeros_at(zeros + v * kLanes) * all : common;
         part[r][v] += as_floats(sum[r][v] - zero) * (load(scales + v * kLanes) * s.step);
       }
     }
@@ -196,17 +200,17 @@ void multiply_panel_by(const BlockShape& shape, const std::byte* panel, const Sp
 template <Count kVectors, Count kBits>
 void unpack_panel(const BlockShape& shape, const std::byte* panel, Count first, Count last, float* y) {
   constexpr Count kSteps = 16 / kBits, kRows = 2 * kSteps, kWidth = kVectors * kLanes;
-  const Count head = kWidth * 4 * (shape.has_zeros ? 2 : 1);
   const Words common = static_cast<std::uint32_t>(shape.zero) - Words{};
   for (Count r = first; r < last; r += kRows) {
     const Count b = r / shape.block, t = r % shape.block / kRows;
     const std::byte* const block = panel + b * shape.block_bytes();
     const auto* const scales = reinterpret_cast<const float*>(block);
-    const std::byte* const words = block + head + t * kVectors * REWRIGHT_VECTOR_BYTES;
+    const std::byte *const zeros = block + kWidth * 4, *const words =
+                                                           block + shape.head_bytes() + t * kVectors * REWRIGHT_VECTOR_BYTES;
     for (Count v = 0; v < kVectors; ++v) {
       const Words w = load_as<Words>(words + v * REWRIGHT_VECTOR_BYTES);
       const V scale = load(scales + v * kLanes);
-      const Words zero = shape.has_zeros ? load_as<Words>(scales + kWidth + v * kLanes) : common;
+      const Words zero = shape.has_zeros ? zeros_at(zeros + v * kLanes) : common;
       float* const to = y + (r - first) * kWidth + v * kLanes;
 #pragma GCC unroll 16
       for (Count i = 0; i < kRows; ++i) {

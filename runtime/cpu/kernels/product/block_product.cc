@@ -23,6 +23,16 @@ std::uint32_t packed_integer(const std::uint8_t* bytes, Count n, Count bits) {
   return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
 }
 
+// The integers of a word with every second one in the upper half (block_loops.h): pairs change places, then pairs of pairs, ...
+std::uint32_t halves_apart(std::uint32_t word, Count bits) {
+  for (Count step = bits; step < 16; step *= 2) {
+    const std::uint32_t second = step == 2 ? 0x0c0c0c0c : step == 4 ? 0x00f000f0 : 0x0000ff00;  // of four
+    const std::uint32_t changed = (word ^ (word >> step)) & second;
+    word ^= changed ^ (changed << step);
+  }
+  return word;
+}
+
 class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
  public:
   BlockProductKernel(ProductTask task, const BlockLoops& loops, const BlockShape& shape, bool precise, Count a_offset,
@@ -148,25 +158,27 @@ void pack(const BlockWeights& weights, const BlockShape& shape, std::span<const 
   const auto* const integers = reinterpret_cast<const std::uint8_t*>(weights.integers.bytes().data());
   const auto* const zeros = weights.zeros ? reinterpret_cast<const std::uint8_t*>(weights.zeros.bytes().data()) : nullptr;
   const auto* const scales = weights.scales.data<float>().data();
-  const Count per_word = 32 / bits, width = shape.width;
+  const Count width = shape.width;
   std::memset(target, 0, static_cast<std::size_t>(shape.bytes()));
   for (Count p = 0; p < shape.panels(); ++p)
     for (Count b = 0; b < shape.blocks(); ++b) {
       auto* const block = target + p * shape.panel_bytes() + b * shape.block_bytes();
       auto* const block_scales = reinterpret_cast<float*>(block);
-      auto* const words = reinterpret_cast<std::uint32_t*>(block_scales + width * (shape.has_zeros ? 2 : 1));
+      auto* const block_zeros = reinterpret_cast<std::uint8_t*>(block_scales + width);
+      auto* const words = block + shape.head_bytes();
       const Count given = b * shape.block / weights.block;  // the weights' own blocks may be larger
       for (Count c = 0; c < width && p * width + c < shape.columns; ++c) {
         const Count column = p * width + c;
         const float factor = column_factors.empty() ? 1.0f : column_factors[static_cast<std::size_t>(column)];
         block_scales[c] = scales[column * given_blocks + given] * factor;
-        if (zeros != nullptr) words[c - width] = packed_integer(zeros + column * zero_bytes, given, bits);
+        if (zeros != nullptr)
+          block_zeros[c] = static_cast<std::uint8_t>(packed_integer(zeros + column * zero_bytes, given, bits));
         const std::uint8_t* const row = integers + column * row_bytes + b * shape.block * bits / 8;
         for (Count t = 0; t < shape.words(); ++t) {
           std::uint32_t word = 0;
-          for (Count i = 0; i < per_word; ++i)
-            word |= packed_integer(row, t * per_word + i, bits) << (i % 2 * 16 + i / 2 * bits);
-          words[t * width + c] = word;
+          std::memcpy(&word, row + t * Count{sizeof word}, sizeof word);
+          word = halves_apart(word, bits);
+          std::memcpy(words + (t * width + c) * Count{sizeof word}, &word, sizeof word);
         }
       }
     }
