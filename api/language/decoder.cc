@@ -41,14 +41,16 @@ Tensor longer(const Tensor& old, std::int64_t positions) {
 
 std::vector<float> floats_of(const Tensor& tensor, std::size_t row, std::size_t count) {
   const std::size_t first = row * count;
+  if (tensor.type() == DataType::kFloat) {
+    const auto given = tensor.data<float>().subspan(first, count);
+    return {given.begin(), given.end()};
+  }
   std::vector<float> result(count);
   for (std::size_t i = 0; i < count; ++i) {
     if (tensor.type() == DataType::kHalf)
       result[i] = half_to_float(tensor.data<std::uint16_t>()[first + i]);
-    else if (tensor.type() == DataType::kBfloat16)
-      result[i] = bfloat16_to_float(tensor.data<std::uint16_t>()[first + i]);
     else
-      result[i] = tensor.data<float>()[first + i];
+      result[i] = bfloat16_to_float(tensor.data<std::uint16_t>()[first + i]);
   }
   return result;
 }
