@@ -123,6 +123,17 @@ Index Normalizer::resolve(const Index& index, Scope& scope) {
   return without_divisions(replaced(here, scope.variables), assumptions_, solver_);
 }
 
+namespace {
+
+std::optional<std::int64_t> whole_number(const Sum& value) {
+  if (value.empty()) return 0;
+  const bool is_number = value.size() == 1 && value[0].bound.empty() && value[0].guards.empty() && value[0].factors.empty() &&
+                         value[0].coefficient.denominator() == 1;
+  return is_number ? std::optional(value[0].coefficient.numerator()) : std::nullopt;
+}
+
+}  // namespace
+
 // A position that is an element of an input becomes an unknown number whose name is that element: equal elements are equal
 // numbers, and nothing else is known of them. Elements that a sum runs over have no such name.
 Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
@@ -135,6 +146,7 @@ Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
   return substitute(index, [&](const Atom& a) -> std::optional<Index> {
     if (a.kind == Atom::Kind::kLoad) {
       const Sum value = element(a.element, scope);
+      if (const auto number = whole_number(value)) return Index(*number);
       const bool is_access = value.size() == 1 && value[0].bound.empty() && value[0].guards.empty() &&
                              value[0].factors.size() == 1 && value[0].factors[0].kind == Factor::Kind::kAccess;
       if (!is_access) throw Error(ErrorCode::kUnsupported, "a position is computed from the contents of a tensor");
@@ -144,6 +156,7 @@ Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
     if (a.kind != Atom::Kind::kPosition) return std::nullopt;
     const Index position = with_unknown_contents(replaced(a.arguments[0], scope.variables), scope);
     const Index size = replaced(a.arguments[1], scope.variables);
+    if (position.is_constant() && size.is_constant()) return axis_position(position, size);
     require_fixed(position), require_fixed(size);
     return Index::symbol("position: " + position.to_string() + " of " + size.to_string());
   });
@@ -154,8 +167,11 @@ Guard Normalizer::resolve(const Condition& c, Scope& scope) {
 }
 
 Sum Normalizer::number(const Real& value) {
+  // Products of long fractions leave 64 bits.
+  constexpr std::int64_t kLong = std::int64_t{1} << 16;
   if (value.symbol.empty())
-    if (const auto exact = Rational::exactly(value.value)) return constant(*exact);
+    if (const auto exact = Rational::exactly(value.value); exact && !(contents_are_unknowns_ && exact->denominator() > kLong))
+      return constant(*exact);
   // Not a fraction of 64-bit integers, or NaN: an unknown that equals itself.
   const std::string name =
       value.symbol.empty() ? "bits " + std::to_string(std::bit_cast<std::uint64_t>(value.value)) : value.symbol;
