@@ -139,6 +139,7 @@ class Mover {
       const Step step = writer.finish(value, constant);
       if (holds(joint_, step, tolerance)) return step;
     }
+    if (const auto step = padded(constant, tensor, tolerance)) return step;
     for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
       if (const auto step = joined(constant, tensor, axis, tolerance)) return step;
     return std::nullopt;
@@ -160,6 +161,40 @@ class Mover {
       if (!same(k * count / 8)) return false;
     for (std::int64_t at = 0; at < count; ++at)
       if (!same(at)) return false;
+    return true;
+  }
+
+  // A piece with zeros behind it.
+  std::optional<Step> padded(ValueId constant, const Tensor& tensor, double tolerance) const {
+    const Sizes& sizes = tensor.sizes();
+    for (const Piece& piece : pieces_) {
+      if (piece.tensor->type() != tensor.type() || piece.sizes.size() != sizes.size() || piece.sizes == sizes) continue;
+      Indices behind;
+      bool fits = true;
+      for (std::size_t k = 0; k < sizes.size(); ++k) {
+        fits = fits && piece.sizes[k] <= sizes[k];
+        behind.emplace_back(sizes[k] - piece.sizes[k]);
+      }
+      if (!fits || !is_padded(piece, tensor)) continue;
+      TermWriter writer;
+      const Step step = writer.finish(writer.node("Pad", {{"pads_end", behind}}, {writer.leaf(piece)}), constant);
+      if (holds(joint_, step, tolerance)) return step;
+    }
+    return std::nullopt;
+  }
+
+  static bool is_padded(const Piece& piece, const Tensor& tensor) {
+    const Sizes& sizes = tensor.sizes();
+    for (std::int64_t at = 0; at < tensor.size(); ++at) {
+      std::int64_t rest = at, place = 0;
+      bool inside = true;
+      for (std::size_t k = sizes.size(); k-- > 0; rest /= sizes[k]) {
+        const std::int64_t position = rest % sizes[k];
+        inside = inside && position < piece.sizes[k];
+        place += position * piece.strides[k];
+      }
+      if (!near(element(tensor, at), inside ? element(*piece.tensor, place) : 0)) return false;
+    }
     return true;
   }
 

@@ -35,6 +35,7 @@ class Cutter {
     for (const ValueId leaf : leaves) reaches_.emplace(leaf, true);
     std::set<ValueId> all = leaves;
     first_leaves(joint_.find(a), leaves, all);
+    if (depth_ == kConstantsAsLeaves && !has_constant_leaf_) return std::nullopt;
     equation.leaves.assign(all.begin(), all.end());
     return equation;
   }
@@ -118,8 +119,14 @@ class Cutter {
     while (!open.empty()) {
       const ValueId id = open.back();
       open.pop_back();
-      if (!seen.insert(id).second || leaves.count(id) || is_constant(id)) continue;
+      if (!seen.insert(id).second || leaves.count(id)) continue;
       const Node* node = node_of(id);
+      if (is_constant(id)) {
+        if (depth_ != kConstantsAsLeaves || !node || id == a || !joint_.is_of_first(joint_.defined_by(id))) continue;
+        has_constant_leaf_ = true;
+        all.insert(id);
+        continue;
+      }
       if (!node || !node->op || (id != a && !reaches(id))) {
         all.insert(id);
         continue;
@@ -131,6 +138,7 @@ class Cutter {
 
   const Joint& joint_;
   int depth_;
+  bool has_constant_leaf_ = false;
   std::unordered_map<ValueId, bool> constant_, reaches_;
 };
 

@@ -9,7 +9,9 @@ namespace rewright::equivalence {
 
 // Leaves of the second model's value are values that are already equal to one of the first; the first model's value is followed
 // back to them. With a `depth`, leaves are replaced so often by what computes them, for equations that need to see behind a
-// leaf. nullopt if nothing new comes of it.
+// leaf. With kConstantsAsLeaves, what the first model computes from constants alone is a leaf as well. nullopt if nothing new
+// comes of it.
+inline constexpr int kConstantsAsLeaves = -1;
 std::optional<Equation> cut(const Joint& joint, ValueId a, ValueId b, int depth);
 
 }  // namespace rewright::equivalence

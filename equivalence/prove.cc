@@ -11,7 +11,9 @@
 #include "equivalence/place.h"
 #include "equivalence/rewriting_search.h"
 #include "graph/file.h"
+#include "graph/onnx/body.h"
 #include "graph/onnx/onnx.h"
+#include "graph/onnx/opaque_meaning.h"
 #include "graph/print.h"
 #include "optimizer/inputs/sizes.h"
 #include "rules/io.h"
@@ -33,6 +35,8 @@ constexpr int kDepths = 3;                // of cuts
 constexpr std::size_t kMostInRule = 16;   // nodes of an equation that the prover is asked
 constexpr std::size_t kMostInGraph = 60;  // nodes of an equation that an e-graph is asked
 constexpr std::size_t kMostPlaces = 20;
+constexpr std::chrono::seconds kQuick{2};
+constexpr double kForProofs = 0.75;  // of the time; the rest is for refuting in double what stayed open
 
 proof::VerifyOptions quick_verification(const std::filesystem::path& certificates) {
   proof::VerifyOptions options;
@@ -47,20 +51,26 @@ class Prover {
  public:
   Prover(const Graph& a, const Graph& b, const ProveOptions& options)
       : a_(a),
+        b_(b),
         options_(options),
         joint_(a, b, options.names),
         samples_(a, b, joint_, options.executors),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}) {
     proof_.names = options.names, proof_.tolerance = options.tolerance;
+    const auto now = std::chrono::steady_clock::now();
+    end_of_proofs_ = options.deadline;
+    if (!options.precise.empty() && options.deadline != std::chrono::steady_clock::time_point::max())
+      end_of_proofs_ =
+          now + std::chrono::duration_cast<std::chrono::steady_clock::duration>((options.deadline - now) * kForProofs);
   }
 
   Proving run() {
     for (const ValueId id : a_.inputs()) result_.input_names.push_back(a_.value(id).name);
-    if (!joint_.outputs_are_equal()) {
-      run_samples();
-      explain_by_values();
-      explain_by_moves();
-      if (!samples_.counterexample()) sweep();
+    try {
+      if (!joint_.outputs_are_equal()) search();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;
+      stopped_ = true;  // with what is known by then
     }
     conclude();
     return std::move(result_);
@@ -69,12 +79,29 @@ class Prover {
   const std::set<std::string>& used_rules() const { return used_rules_; }
 
  private:
-  bool ended() const { return options_.cancel.stop_requested() || std::chrono::steady_clock::now() > options_.deadline; }
+  void search() {
+    const auto begin = std::chrono::steady_clock::now();
+    run_samples();
+    if (samples_.counterexample()) return;
+    // Refuting takes less time than a search for what is not true.
+    if (std::chrono::steady_clock::now() - begin < kQuick) refute_in_double();
+    if (counterexample()) return;
+    join_moves();
+    explain_by_values();
+    explain_by_moves();
+    sweep();
+    if (!joint_.outputs_are_equal() && !precise_) refute_in_double();
+  }
+
+  bool ended() const { return is_over(end_of_proofs_); }
+  bool is_over(std::chrono::steady_clock::time_point end) const {
+    return stopped_ || options_.cancel.stop_requested() || std::chrono::steady_clock::now() > end;
+  }
 
   // ---- Candidates
 
-  void run_samples() {
-    if (options_.executors.empty()) return;
+  // Sizes of the named axes for the runs, several times.
+  std::vector<NamedSizes> sample_sizes() const {
     std::vector<NamedSizes> sizes = fitting_sizes(a_, {});
     const std::vector<std::string> open = open_sizes(a_, {});
     // Other sizes as well: what agrees at one may differ at another.
@@ -88,6 +115,12 @@ class Prover {
         }
     }
     if (sizes.empty()) sizes.emplace_back();
+    return sizes;
+  }
+
+  void run_samples() {
+    if (options_.executors.empty()) return;
+    const std::vector<NamedSizes> sizes = sample_sizes();
     std::size_t next = 0;
     for (int n = 0; n < options_.samples && !ended() && !samples_.counterexample(); ++n) {
       if (options_.progress) options_.progress(0.1 * n / options_.samples, "running both models");
@@ -98,6 +131,32 @@ class Prover {
       ++next;
     }
     index_candidates();
+  }
+
+  // What float's rounding hides.
+  void refute_in_double() {
+    if (options_.precise.empty() || rounds_to_few_bits(a_) || rounds_to_few_bits(b_)) return;
+    precise_.emplace(a_, b_, joint_, options_.precise, true);
+    const std::vector<NamedSizes> sizes = sample_sizes();
+    for (int n = 0; n < options_.samples && !precise_->counterexample() && !is_over(options_.deadline); ++n) {
+      if (options_.progress) options_.progress(0.9 + 0.1 * n / options_.samples, "running both models in double");
+      if (!precise_->add(sizes[static_cast<std::size_t>(n) % sizes.size()], options_.seed + static_cast<std::uint64_t>(n)) &&
+          n > 0)
+        break;
+    }
+  }
+
+  // A rounding decides which of two integers a real becomes, so that a small difference becomes a large one.
+  static bool rounds_to_few_bits(const Graph& graph) {
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (const DataType type = graph.value(id).type.type;
+          !graph.is_constant(id) && (type == DataType::kInt8 || type == DataType::kUint8))
+        return true;
+    return false;
+  }
+
+  const std::optional<Counterexample>& counterexample() const {
+    return samples_.counterexample() || !precise_ ? samples_.counterexample() : precise_->counterexample();
   }
 
   void index_candidates() {
@@ -197,6 +256,30 @@ class Prover {
     }
   }
 
+  // Values of the first model that one of their operands is already (a Reshape to the same sizes): nodes of the second one read
+  // either.
+  void join_moves() {
+    for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {
+      const std::shared_ptr<const Node> node = joint_.graph().nodes()[n];
+      if (!node->op || node->op->random() || node->outputs.size() != 1 || node->outputs[0] == kNoValue) continue;
+      for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+        const ValueId input = node->inputs[i], output = node->outputs[0];
+        if (input == kNoValue || joint_.equal(input, output)) continue;
+        const Value &from = joint_.graph().value(input), &to = joint_.graph().value(output);
+        if (from.shape_known && to.shape_known && from.type == to.type && only_reads(*node, i)) settle_pair(input, output);
+      }
+    }
+  }
+  bool only_reads(const Node& node, std::size_t input) const {
+    try {
+      const Definition definition = node.op->define(node.attributes, Inputs::of(joint_.graph().operand_types(node)));
+      const Element& element = definition.outputs().at(0).element;
+      return element && element->kind == ElementNode::Kind::kRead && element->operand == static_cast<int>(input);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   void sweep() {
     join_operands();
     const std::size_t from = joint_.first_nodes(), count = joint_.second_nodes();
@@ -205,12 +288,95 @@ class Prover {
         options_.progress(0.1 + 0.9 * static_cast<double>(n) / static_cast<double>(count),
                           std::to_string(result_.equations) + " equations");
       const std::vector<ValueId> outputs = joint_.graph().nodes()[from + n]->outputs;
+      if (settle_bodies(static_cast<std::int32_t>(from + n))) continue;
       for (const ValueId b : outputs)
         if (b != kNoValue && !joint_.is_known(b)) settle(b);
     }
     // An output may be one of the inputs, or computed by no node of its own.
     for (const auto& [a, b] : joint_.outputs())
       if (!joint_.equal(a, b) && !ended()) settle_pair(a, b);
+  }
+
+  // If, Loop and Scan: their bodies are proved as models of their own. No certificate can say so yet.
+  bool settle_bodies(std::int32_t position) {
+    const std::shared_ptr<const Node> b = joint_.graph().nodes()[static_cast<std::size_t>(position)];
+    if (b->op || bodies_of(*b).empty() || is_random(*b) || !options_.certificate.empty() || b->outputs.empty() ||
+        joint_.is_known(b->outputs[0]))
+      return false;
+    for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {
+      const std::shared_ptr<const Node> a = joint_.graph().nodes()[n];
+      if (a->op || onnx_operator(*a) != onnx_operator(*b) || a->outputs.size() != b->outputs.size()) continue;
+      if (!have_equal_bodies(*a, *b)) continue;
+      joint_.unite_results(static_cast<std::int32_t>(n), position);
+      ++result_.equations;
+      return true;
+    }
+    return false;
+  }
+
+  bool have_equal_bodies(const Node& a, const Node& b) try {
+    const Node &first = own_node(a_, a), &second = own_node(b_, b);
+    const std::size_t own = own_inputs(a);
+    if (meaning_without_bodies(a_, first) != meaning_without_bodies(b_, second) || own_inputs(b) != own) return false;
+    for (std::size_t i = 0; i < own; ++i) {
+      const bool absent = a.inputs.at(i) == kNoValue || b.inputs.at(i) == kNoValue;
+      if (absent ? a.inputs[i] != b.inputs[i] : !joint_.equal(a.inputs[i], b.inputs[i])) return false;
+    }
+    const std::size_t formal = onnx_operator(a) == "If" ? 0 : own;
+    for (const std::string& attribute : bodies_of(a)) {
+      const Graph x = body_of(a_, first, attribute, outer_names(a_)), y = body_of(b_, second, attribute, outer_names(b_));
+      const std::optional<NameMap> names = names_in_bodies(x, y, formal);
+      if (!names) return false;
+      ProveOptions inner = options_;
+      inner.names = *names, inner.precise = {}, inner.deadline = end_of_proofs_, inner.progress = {};
+      if (Prover(x, y, inner).run().verdict != Verdict::kProved) return false;
+    }
+    return true;
+  } catch (const Error& error) {  // a body that cannot be imported, or bodies with other inputs
+    if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
+    return false;
+  }
+
+  // The node in its own model: the table has it with other numbers of values.
+  static const Node& own_node(const Graph& graph, const Node& node) {
+    for (const auto& own : graph.nodes())
+      if (own->origin && own->origin == node.origin) return *own;
+    throw Error(ErrorCode::kUnsupported, "a node that is not in its model");
+  }
+
+  // Inputs of bodies: first those that the operator gives, in their order, then captured values, by what they are equal to.
+  std::optional<NameMap> names_in_bodies(const Graph& x, const Graph& y, std::size_t formal) const {
+    if (x.inputs().size() != y.inputs().size() || x.outputs().size() != y.outputs().size() || formal > x.inputs().size())
+      return std::nullopt;
+    NameMap names;
+    const auto pair = [&](const std::string& first, const std::string& second) {
+      return names.emplace(first, second).first->second == second;
+    };
+    std::map<ValueId, std::string> captured;  // of the second model, by class
+    for (std::size_t i = formal; i < y.inputs().size(); ++i) {
+      const std::string& name = y.value(y.inputs()[i]).name;
+      const ValueId outer = value_named(b_, name);
+      if (outer == kNoValue) return std::nullopt;
+      captured.emplace(joint_.find(joint_.of_second(outer)), name);
+    }
+    for (std::size_t i = 0; i < x.inputs().size(); ++i) {
+      const std::string& name = x.value(x.inputs()[i]).name;
+      if (i < formal) {
+        if (!pair(name, y.value(y.inputs()[i]).name)) return std::nullopt;
+        continue;
+      }
+      const ValueId outer = value_named(a_, name);
+      const auto other = outer == kNoValue ? captured.end() : captured.find(joint_.find(outer));
+      if (other == captured.end() || !pair(name, other->second)) return std::nullopt;
+    }
+    for (std::size_t k = 0; k < x.outputs().size(); ++k)
+      if (!pair(x.outputs()[k].name, y.outputs()[k].name)) return std::nullopt;
+    return names;
+  }
+  static ValueId value_named(const Graph& graph, const std::string& name) {
+    for (ValueId id = 0; id < graph.value_count(); ++id)
+      if (graph.value(id).name == name) return id;
+    return kNoValue;
   }
 
   void settle(ValueId b) {
@@ -223,8 +389,9 @@ class Prover {
   bool settle_pair(ValueId a, ValueId b) {
     if (!(joint_.graph().value(a).type == joint_.graph().value(b).type)) return false;
     std::string reason = "no proof was found", last;  // of the most local equation
-    for (int depth = 0; depth < kDepths && !ended(); ++depth) try {
+    for (int depth = kConstantsAsLeaves; depth < kDepths && !ended(); ++depth) try {
         const std::optional<Equation> equation = cut(joint_, a, b, depth);
+        if (!equation && depth < 0) continue;
         if (!equation) break;
         if (prove(*equation, depth == 0 ? reason : last)) {
           open_.erase(b);
@@ -381,7 +548,7 @@ class Prover {
   // ---- The verdict
 
   void conclude() {
-    if (samples_.counterexample()) {
+    if (counterexample()) {
       refuted();
       return;
     }
@@ -399,18 +566,31 @@ class Prover {
 
   void refuted() {
     result_.verdict = Verdict::kRefuted;
-    result_.counterexample = samples_.counterexample();
+    result_.counterexample = counterexample();
     result_.reason = "output \"" + result_.counterexample->output + "\" differs";
+    try {
+      name_first_difference();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;
+    }
+  }
+
+  void name_first_difference() {
+    // In double the first difference stands out even where it is small.
+    if (!precise_) refute_in_double();
+    const bool is_precise = precise_ && precise_->count() > 0 && precise_->counterexample();
+    const Samples& samples = is_precise ? *precise_ : samples_;
     const auto& outputs = joint_.outputs();
     std::size_t wrong = 0;
     for (std::size_t k = 0; k < outputs.size(); ++k)
       if (a_.outputs()[k].name == result_.counterexample->output) wrong = k;
-    const DifferingPair pair = first_difference(joint_, samples_, outputs[wrong].first, outputs[wrong].second);
+    const DifferingPair pair = first_difference(joint_, samples, outputs[wrong].first, outputs[wrong].second);
     result_.places.push_back(
         {place_name(joint_, pair.a), place_name(joint_, pair.b), Verdict::kRefuted, "the first that differ"});
-    result_.smallest = smallest_difference(joint_, samples_, pair, [&](const Graph& x, const Graph& y) {
+    const std::vector<CheckExecutor>& executors = is_precise ? options_.precise : options_.executors;
+    result_.smallest = smallest_difference(joint_, samples, pair, [&](const Graph& x, const Graph& y) {
       const Joint small(x, y, {});
-      Samples tried(x, y, small, options_.executors);
+      Samples tried(x, y, small, executors, is_precise);
       const auto sizes = fitting_sizes(x, {});
       for (std::uint64_t seed = 0; seed < 2 && !tried.counterexample(); ++seed)
         tried.add(sizes.empty() ? NamedSizes{} : sizes.front(), options_.seed + seed);
@@ -442,7 +622,7 @@ class Prover {
                                      : open != open_.end() ? open->second.second
                                                            : "the outputs have no common values"));
     }
-    result_.reason = ended() ? "the time was up" : result_.places.empty() ? "" : result_.places.front().reason;
+    result_.reason = stopped_ || ended() ? "the time was up" : result_.places.empty() ? "" : result_.places.front().reason;
   }
 
   // Is it computed from another value that stayed open, through values that are not known?
@@ -471,10 +651,11 @@ class Prover {
     return {a == b ? "" : place_name(joint_, a), place_name(joint_, b), Verdict::kUndecided, reason};
   }
 
-  const Graph& a_;
+  const Graph &a_, &b_;
   const ProveOptions& options_;
   Joint joint_;
   Samples samples_;
+  std::optional<Samples> precise_;
   RuleIndex rules_;
   Proof proof_;
   Proving result_;
@@ -486,6 +667,8 @@ class Prover {
   std::set<std::string, std::less<>> refused_;
   std::set<std::string> used_rules_;
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
+  std::chrono::steady_clock::time_point end_of_proofs_;
+  bool stopped_ = false;
 };
 
 std::string digest_of(const std::filesystem::path& file) { return proof::hexadecimal(proof::sha256(map_file(file).text())); }

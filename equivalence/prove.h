@@ -34,8 +34,10 @@ struct ProveOptions {
   std::uint64_t seed = 0;
   int samples = 3;
   std::vector<CheckExecutor> executors = {};  // run the models; none: nothing is refuted, and names are the candidates
-  std::vector<Rule> rules = {};               // that are proved, for the e-graph
-  std::filesystem::path certificate = {};     // a folder for the proof; empty: none is written
+  std::vector<CheckExecutor> precise =
+      {};                        // run them in double: to refute what small differences tell apart, and to name the place
+  std::vector<Rule> rules = {};  // that are proved, for the e-graph
+  std::filesystem::path certificate = {};  // a folder for the proof; empty: none is written
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel = {};
   std::function<void(double fraction, const std::string& note)> progress = {};

@@ -103,6 +103,46 @@ TEST_CASE("prove: what tools make of models") {
   }
 }
 
+TEST_CASE("prove: a position that is a constant is a slice") {
+  const Proving result = proving("agraph (float[3, 5] x) => (float[3] y) <int64 i = {4}> { y = Gather<axis = 1>(x, i) }",
+                                 "agraph (float[3, 5] x) => (float[3] y) <int64[2] parts = {4, 1}, int64[1] axes = {1}> "
+                                 "{ a, b = Split<axis = 1>(x, parts) y = Squeeze(b, axes) }");
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+}
+
+TEST_CASE("prove: positions that are moved nowhere are the same") {
+  const Proving result = proving(
+      "agraph (int64[2, 3] i) => (float[2, 3, 2] y) <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[2] s = {2, 3}> "
+      "{ r = Reshape(i, s) y = Gather(w, r) }",
+      "agraph (int64[2, 3] i) => (float[2, 3, 2] y) <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Gather(w, i) }");
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+}
+
+TEST_CASE("prove: constants of the second model that are sums of what the first one computes from constants") {
+  const Proving result = proving(
+      "agraph (float[2, 2] x) => (float[2, 2] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}, int64[2] i = {2, 0}, float[2] c = {1, "
+      "3}> "
+      "{ g = Gather(w, i) t = Mul(g, c) a = Add(x, t) y = Add(a, c) }",
+      "agraph (float[2, 2] x) => (float[2, 2] y) <float[2, 2] k = {6, 21, 2, 9}> { y = Add(x, k) }");
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+}
+
+TEST_CASE("prove: what a recurrent node does without is zero") {
+  const std::string model = "agraph (float[T, 1, 2] x, float[1, 6, 2] w, float[1, 6, 2] r) => (float[T, 1, 1, 2] y) ";
+  const Proving result =
+      proving(model + "{ y = GRU<hidden_size = 2>(x, w, r) }", model +
+                                                                   "<float[1, 12] b = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}> "
+                                                                   "{ y = GRU<hidden_size = 2>(x, w, r, b) }");
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+  CHECK(proving(model + "{ y = GRU<hidden_size = 2>(x, w, r) }",
+                model + "<float[1, 12] b = {0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}> { y = GRU<hidden_size = 2>(x, w, r, b) }")
+            .verdict != Verdict::kProved);
+}
+
 TEST_CASE("prove: what differs is refuted, and named") {
   const Proving result = proving("agraph (float[2, 4] x) => (float[2, 4] y) { a = Relu(x) b = Neg(a) c = Tanh(b) y = Exp(c) }",
                                  "agraph (float[2, 4] x) => (float[2, 4] y) { a = Relu(x) b = Abs(a) c = Tanh(b) y = Exp(c) }");
@@ -157,6 +197,27 @@ TEST_CASE("prove: opaque nodes with other attributes or bodies are not equal") {
   };
   CHECK(proving(loop("Relu"), loop("Relu")).verdict == Verdict::kProved);
   CHECK(proving(loop("Relu"), loop("Abs")).verdict != Verdict::kProved);
+}
+
+TEST_CASE("prove: bodies are models of their own") {
+  const auto branches = [](const std::string& outside, const std::string& captured, const std::string& body) {
+    return "agraph (float[2] x, float[2] z, bool c) => (float[2] y) { " + outside +
+           " y = If(c)<then_branch = t () => (float[2] r) { " + body + " }, else_branch = e () => (float[2] s) { s = Neg(" +
+           captured + ") }> }";
+  };
+  const std::string a = branches("p = Relu(x) q = Relu(p)", "q", "u = Identity(q) r = Relu(u)");
+  const Proving result = proving(a, branches("k = Relu(x)", "k", "v = Neg(k) w = Neg(v) r = Relu(w)"));
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+  CHECK(proving(a, branches("k = Relu(x)", "k", "r = Neg(k)")).verdict != Verdict::kProved);
+  CHECK(proving(a, branches("k = Relu(z)", "k", "r = Relu(k)")).verdict != Verdict::kProved);
+  const auto sum = [](const std::string& body) {
+    return "agraph (float[2] x, int64 n, bool c) => (float[2] y) { y = Loop(n, c, x)<body = b (int64 i, bool d, float[2] t) => "
+           "(bool e, float[2] u) { e = Identity(d) " +
+           body + " }> }";
+  };
+  CHECK(proving(sum("v = Add(t, x) u = Relu(v)"), sum("v = Add(x, t) w = Relu(v) u = Relu(w)")).verdict == Verdict::kProved);
+  CHECK(proving(sum("v = Add(t, x) u = Relu(v)"), sum("v = Add(t, t) u = Relu(v)")).verdict != Verdict::kProved);
 }
 
 TEST_CASE("prove: instances of rules are never refuted", "[sampling]") {

@@ -67,7 +67,7 @@ std::vector<Application> in_terms(const Graph& graph, const RuleIndex& rules, co
 class Terms {
  public:
   Terms(const Joint& joint, const Statement& statement, const Saturation& saturation)
-      : joint_(joint), statement_(statement), graph_(saturation.graph()) {
+      : joint_(joint), statement_(statement), graph_(saturation.graph()), constant_(joint.graph().constant_values()) {
     bool changed = true;
     while (changed) {
       changed = false;
@@ -110,12 +110,18 @@ class Terms {
     std::uint32_t output = 0;
   };
 
+  // A constant of the first model, or what it computes from constants.
+  bool is_known_constant(ValueId of_class) const {
+    const ValueId id = joint_.defined_by(of_class);
+    return joint_.is_known(of_class) && (joint_.is_constant(id) || (joint_.is_of_first(id) && constant_[id]));
+  }
+
   bool offer(ENodeId id) {
     const ENode& node = graph_.node(id);
     if (!node.live) return false;
     std::size_t cost = 0;
     if (node.leaf != kNoValue) {
-      if (!graph_.graph().is_constant(node.leaf) || !joint_.is_known(statement_.classes.at(node.leaf))) return false;
+      if (!is_known_constant(statement_.classes.at(node.leaf))) return false;
     } else {
       if (!node.op || node.op->random()) return false;
       cost = 1;
@@ -163,6 +169,7 @@ class Terms {
   const Joint& joint_;
   const Statement& statement_;
   const EGraph& graph_;
+  std::vector<bool> constant_;  // by value of the joint table: computed from constants alone
   std::map<ClassId, Best> best_;
 };
 

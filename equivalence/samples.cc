@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kElements = 48;  // of a value that are kept
 constexpr double kCandidate = 2e-3;    // relative difference up to which values are candidates
+constexpr double kPrecise = 1e-6;      // the same in double: constants are roundings to float
 constexpr double kBeyondRounding = 8;  // times what slightly changed inputs make of an output
 
 // The graph with every tensor that it computes as an output.
@@ -31,14 +32,30 @@ Graph with_all_outputs(const Graph& graph) {
   return result;
 }
 
+constexpr double kSlightly = 0x1p-20;
+
+// Whole numbers stay: an exponent or a count is no rounding.
+Tensor slightly_changed(const Tensor& tensor) {
+  if (!is_real(tensor.type())) return tensor;
+  std::vector<double> elements = tensor.reals();
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (elements[i] != std::floor(elements[i])) elements[i] *= i % 2 == 0 ? 1 + kSlightly : 1 - kSlightly;
+  return Tensor::from_reals(tensor.type(), tensor.sizes(), elements);
+}
+
 std::vector<Tensor> slightly_changed(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
-  for (const Tensor& input : inputs) {
-    result.push_back(input);
-    if (!is_real(input.type())) continue;
-    std::vector<double> elements = input.reals();
-    for (std::size_t i = 0; i < elements.size(); ++i) elements[i] *= i % 2 == 0 ? 1 + 0x1p-20 : 1 - 0x1p-20;
-    result.back() = Tensor::from_reals(input.type(), input.sizes(), elements);
+  for (const Tensor& input : inputs) result.push_back(slightly_changed(input));
+  return result;
+}
+
+Graph with_slightly_changed_weights(const Graph& graph) {
+  Graph result = graph;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (!graph.is_constant(id)) continue;
+    Value value = graph.value(id);
+    value.constant = slightly_changed(value.constant);
+    result.set_value(id, std::move(value));
   }
   return result;
 }
@@ -51,8 +68,8 @@ bool all_finite(const Tensor& tensor) {
 
 }  // namespace
 
-Samples::Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors)
-    : a_(a), b_(b), joint_(joint), executors_(std::move(executors)) {}
+Samples::Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors, bool in_double)
+    : a_(a), b_(b), joint_(joint), executors_(std::move(executors)), in_double_(in_double) {}
 
 Samples::Summary Samples::summary_of(const Tensor& tensor) {
   Summary s;
@@ -71,15 +88,16 @@ Samples::Summary Samples::summary_of(const Tensor& tensor) {
   return s;
 }
 
-bool Samples::agree(const Summary& a, const Summary& b) {
+bool Samples::agree(const Summary& a, const Summary& b) const {
   if (a.type != b.type || a.sizes != b.sizes) return false;
   // Quantized values are a step apart where rounding decides.
   const bool quantized = a.type == DataType::kInt8 || a.type == DataType::kUint8;
   const bool exact = !is_real(a.type) && !quantized;
+  const double candidate = in_double_ ? kPrecise : kCandidate;
   const double most = std::max(a.largest, b.largest), scale = std::max(a.magnitude, b.magnitude);
   const auto close = [&](double x, double y, double of) {
-    return x == y || (std::isnan(x) && std::isnan(y)) || (!exact && std::abs(x - y) <= kCandidate * of) ||
-           (quantized && std::abs(x - y) <= std::max(1.0, kCandidate * of));
+    return x == y || (std::isnan(x) && std::isnan(y)) || (!exact && std::abs(x - y) <= candidate * of) ||
+           (quantized && std::abs(x - y) <= std::max(1.0, candidate * of));
   };
   for (std::size_t k = 0; k < a.elements.size(); ++k)
     if (!close(a.elements[k], b.elements[k], most)) return false;
@@ -196,7 +214,8 @@ void Samples::compare(const std::vector<Tensor>& inputs, const Graph& sized, con
     const auto differs = [&](const Tensor& p, const Tensor& q) -> std::optional<Difference> {
       if (p.type() != q.type() || p.sizes() != q.sizes()) return Difference{HUGE_VAL, 1, false};
       const Difference d = difference(p, q);
-      if (d.absolute == 0 || d.relative() <= tolerated_relative_error(p.type())) return std::nullopt;
+      const double tolerated = in_double_ && is_real(p.type()) ? kPrecise : tolerated_relative_error(p.type());
+      if (d.absolute == 0 || d.relative() <= tolerated) return std::nullopt;
       return d;
     };
     const auto d = differs(x[i], y[i]);
@@ -205,7 +224,7 @@ void Samples::compare(const std::vector<Tensor>& inputs, const Graph& sized, con
       again = outputs_only(sized, inputs);
       const std::vector<Tensor> to_second = for_second(inputs);
       others = in_order_of_first(outputs_only(with_sizes(b_, bind_sizes(b_, to_second)), to_second));
-      shaken = outputs_only(sized, slightly_changed(inputs));
+      shaken = outputs_only(in_double_ ? with_slightly_changed_weights(sized) : sized, slightly_changed(inputs));
     }
     if (!differs(again[i], others[i])) continue;
     const bool comparable = shaken[i].type() == x[i].type() && shaken[i].sizes() == x[i].sizes();

@@ -20,8 +20,10 @@ struct Counterexample {
 
 class Samples {
  public:
-  // `executors`: each is asked for what those before cannot execute.
-  Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors);
+  // `executors`: each is asked for what those before cannot execute. With `in_double` they compute in double whatever the
+  // types are: values then agree to a millionth, and outputs differ by more than a change of all inputs and weights by a
+  // rounding makes of them.
+  Samples(const Graph& a, const Graph& b, const Joint& joint, std::vector<CheckExecutor> executors, bool in_double = false);
 
   // Runs both at these sizes. False if the first one cannot be executed there; `note()` says why.
   bool add(const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed);
@@ -45,7 +47,7 @@ class Samples {
   };
   using Summaries = std::map<ValueId, Summary>;
   static Summary summary_of(const Tensor& tensor);
-  static bool agree(const Summary& a, const Summary& b);
+  bool agree(const Summary& a, const Summary& b) const;
   struct Executed {
     std::vector<Tensor> outputs;
     Summaries values;
@@ -60,6 +62,7 @@ class Samples {
   const Graph &a_, &b_;
   const Joint& joint_;
   std::vector<CheckExecutor> executors_;
+  bool in_double_;
   std::vector<Summaries> values_;  // by sample
   std::optional<Counterexample> counterexample_;
   std::string note_;

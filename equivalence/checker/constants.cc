@@ -13,8 +13,7 @@ namespace rewright::equivalence {
 namespace {
 
 // The value and what it is computed from, with reals of any type as double if `wide`.
-Graph part_of(const Graph& graph, ValueId id, bool wide) {
-  Graph part;
+ValueId add_part(Graph& part, const Graph& graph, ValueId id, bool wide) {
   std::unordered_map<ValueId, ValueId> made;
   const std::vector<std::int32_t> producers = graph.producers();
   std::vector<ValueId> open{id};
@@ -48,11 +47,18 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
     for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o)
       if (node.outputs[o] != kNoValue) made.emplace(node.outputs[o], outputs[o]);
   }
-  part.add_output("y", made.at(id));
+  return made.at(id);
+}
+
+Graph part_of(const Graph& graph, ValueId id, bool wide) {
+  Graph part;
+  part.add_output("y", add_part(part, graph, id, wide));
   return part;
 }
 
 }  // namespace
+
+ValueId add_constant_part(Graph& part, const Graph& graph, ValueId id) { return add_part(part, graph, id, false); }
 
 Tensor evaluate_constant(const Graph& graph, ValueId id) {
   try {

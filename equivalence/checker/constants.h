@@ -12,6 +12,9 @@ inline constexpr double kRoundingTolerance = 1e-6;
 // it depends on anything else.
 Tensor evaluate_constant(const Graph& graph, ValueId id);
 
+// Adds the value, and what it is computed from, to another graph.
+ValueId add_constant_part(Graph& part, const Graph& graph, ValueId id);
+
 struct RoundingCheck {
   bool explained = false;
   double max_rel_error = 0;  // of an element; of those near 0 by cancellation, relative to the bound of their rounding error

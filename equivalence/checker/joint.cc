@@ -50,26 +50,46 @@ std::string text_of(const Attributes& attributes) {
 }
 
 // ONNX defines HardSwish by two other operators, with a float for 1 / 6, and so do tools that write it out.
+void add_hard_swish(Graph& result, const Node& node) {
+  const Operator &sigmoid = registry().get("HardSigmoid"), &product = registry().get("Mul");
+  Attributes attributes = sigmoid.defaults();
+  attributes.at(sigmoid.field("alpha").value()) = Real(static_cast<double>(1.0f / 6.0f));
+  attributes.at(sigmoid.field("beta").value()) = Real(0.5);
+  const ValueId factor = result.add_node(sigmoid, std::move(attributes), {node.inputs[0]}).at(0);
+  Node last = node;
+  last.op = &product, last.attributes = product.defaults(), last.inputs = {node.inputs[0], factor};
+  result.add_raw(std::move(last));
+}
+
+// What a recurrent node does without is zero.
+void add_with_zeros(Graph& result, const Node& node, const std::vector<ImplicitZeros>& zeros) {
+  const Operator& fill = registry().get("Fill");
+  Node complete = node;
+  for (const ImplicitZeros& z : zeros) {
+    Attributes attributes = fill.defaults();
+    attributes.at(fill.field("value").value()) = Real(0);
+    attributes.at(fill.field("shape").value()) = z.type.shape;
+    attributes.at(fill.field("type").value()) = z.type.type;
+    if (complete.inputs.size() <= z.input) complete.inputs.resize(z.input + 1, kNoValue);
+    complete.inputs[z.input] = result.add_node(fill, std::move(attributes), {}).at(0);
+  }
+  result.add_raw(std::move(complete));
+}
+
+// The graph with what tools write in two ways in one of them.
 Graph with_functions(const Graph& graph) {
   const Operator* const whole = registry().find("HardSwish");
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) { return node->op == whole; }))
-    return graph;
-  const Operator &sigmoid = registry().get("HardSigmoid"), &product = registry().get("Mul");
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   Graph result = graph;
   result.drop_nodes_from(0);
   for (const auto& node : nodes) {
-    if (node->op != whole) {
+    const std::vector<ImplicitZeros> zeros = implicit_zeros(graph, *node);
+    if (node->op == whole)
+      add_hard_swish(result, *node);
+    else if (!zeros.empty())
+      add_with_zeros(result, *node, zeros);
+    else
       result.add_shared(node);
-      continue;
-    }
-    Attributes attributes = sigmoid.defaults();
-    attributes.at(sigmoid.field("alpha").value()) = Real(static_cast<double>(1.0f / 6.0f));
-    attributes.at(sigmoid.field("beta").value()) = Real(0.5);
-    const ValueId factor = result.add_node(sigmoid, std::move(attributes), {node->inputs[0]}).at(0);
-    Node last = *node;
-    last.op = &product, last.attributes = product.defaults(), last.inputs = {node->inputs[0], factor};
-    result.add_raw(std::move(last));
   }
   return result;
 }
@@ -109,6 +129,7 @@ Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with
   match_outputs(b, names);
   number_nodes(second);
   merge_known_values();
+  merge_undone_blocks();
   close();
 }
 
@@ -253,6 +274,33 @@ void Joint::merge_known_values() {
   }
 }
 
+// Channels put into blocks and taken out again: Reshape, Transpose, Reshape, and the same backwards. A Reshape keeps the order
+// of elements, so that two of them in the middle are none if the sizes are the same, and then the permutations cancel.
+void Joint::merge_undone_blocks() {
+  const Operator &reshape = registry().get("Reshape"), &transpose = registry().get("Transpose");
+  const std::size_t field = transpose.field("perm").value();
+  const auto made_by = [&](ValueId id, const Operator& op) -> const Node* {
+    const Node* node = producers_[id] < 0 ? nullptr : graph_.nodes()[static_cast<std::size_t>(producers_[id])].get();
+    return node && node->op == &op && node->inputs.size() == 1 ? node : nullptr;
+  };
+  const auto shape = [&](ValueId id) -> const Indices& { return graph_.value(id).type.shape; };
+  for (const auto& last : graph_.nodes()) {
+    if (last->op != &reshape || last->inputs.size() != 1) continue;
+    const Node* out = made_by(last->inputs[0], transpose);
+    const Node* apart = out ? made_by(out->inputs[0], reshape) : nullptr;
+    const Node* joined = apart ? made_by(apart->inputs[0], reshape) : nullptr;
+    const Node* in = joined ? made_by(joined->inputs[0], transpose) : nullptr;
+    const Node* first = in ? made_by(in->inputs[0], reshape) : nullptr;
+    if (!first || !(shape(apart->outputs[0]) == shape(in->outputs[0])) || !(shape(last->outputs[0]) == shape(first->inputs[0])))
+      continue;
+    const auto &forth = std::get<Indices>(in->attributes[field]), &back = std::get<Indices>(out->attributes[field]);
+    bool cancel = forth.size() == back.size();
+    for (std::size_t k = 0; cancel && k < back.size(); ++k)
+      cancel = back[k].is_constant() && forth.at(static_cast<std::size_t>(back[k].value())) == Index(k);
+    if (cancel) merge(first->inputs[0], last->outputs[0]);
+  }
+}
+
 std::int64_t Joint::rank(ValueId id) const {
   if (explained_[id]) return kExplained;
   const std::int32_t position = producers_[id];
@@ -306,8 +354,11 @@ void Joint::enter(std::uint32_t position) {
     return;
   }
   const std::shared_ptr<const Node> kept_other = graph_.nodes()[*same];
-  const Node& other = *kept_other;
-  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+  merge_results(node, *kept_other);
+}
+
+void Joint::merge_results(const Node& node, const Node& other) {
+  for (std::size_t o = 0; o < node.outputs.size() && o < other.outputs.size(); ++o) {
     const ValueId a = other.outputs[o], b = node.outputs[o];
     if (a == kNoValue || b == kNoValue) continue;
     if (!compatible(a, b)) learn_sizes(graph_.value(a).type, graph_.value(b).type);
@@ -355,6 +406,17 @@ void Joint::close() {
 bool Joint::unite(ValueId a, ValueId b) {
   if (!merge(a, b)) return false;
   close();
+  return true;
+}
+
+bool Joint::unite_results(std::int32_t a, std::int32_t b) {
+  const std::shared_ptr<const Node> first = graph_.nodes()[static_cast<std::size_t>(a)],
+                                    second = graph_.nodes()[static_cast<std::size_t>(b)];
+  merge_results(*second, *first);
+  close();
+  for (std::size_t o = 0; o < first->outputs.size(); ++o)
+    if (first->outputs[o] != kNoValue && second->outputs[o] != kNoValue && !equal(first->outputs[o], second->outputs[o]))
+      return false;
   return true;
 }
 

@@ -54,6 +54,8 @@ class Joint {
 
   // Makes two values equal, and everything that follows by congruence. False, without a change, if their types differ.
   bool unite(ValueId a, ValueId b);
+  // The same for all results of two nodes that compute the same: sizes that only execution determines become equal, too.
+  bool unite_results(std::int32_t a, std::int32_t b);
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);
   // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
@@ -72,7 +74,9 @@ class Joint {
   void number_nodes(const Graph& b);
   std::uint32_t kind_of(const Node& node, const std::string& meaning);
   void merge_known_values();
+  void merge_undone_blocks();
   void enter(std::uint32_t position);
+  void merge_results(const Node& node, const Node& other);
   void close();
   bool merge(ValueId a, ValueId b);
   void learn_sizes(const TensorType& a, const TensorType& b);

@@ -117,9 +117,9 @@ void require_leaves(const Joint& joint, const Step& step) {
   const ValueId constant = step.equation.b;
   require(in_table(constant) && joint.is_constant(constant) && (!joint.is_known(constant) || step.equation.leaves.empty()),
           "no constant to be explained");
+  // What is computed from anything else than constants cannot be evaluated, and is refused there.
   for (const ValueId leaf : step.equation.leaves)
-    require(in_table(leaf) && joint.is_of_first(leaf) && (!step.term || joint.is_constant(leaf)),
-            "a term reads what is no constant of the first model");
+    require(in_table(leaf) && joint.is_of_first(leaf), "a term reads what is no constant of the first model");
   require(step.term || step.equation.leaves.size() == 1, "a term without operators has one leaf");
 }
 
@@ -134,7 +134,7 @@ RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance)
   }
   Graph graph;
   std::vector<ValueId> leaves;
-  for (const ValueId leaf : step.equation.leaves) leaves.push_back(graph.add_constant(joint.graph().value(leaf).constant));
+  for (const ValueId leaf : step.equation.leaves) leaves.push_back(add_constant_part(graph, joint.graph(), leaf));
   const ValueId made = term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
     return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
   });
