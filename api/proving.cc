@@ -6,18 +6,54 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "api/define_options.h"
 #include "api/devices.h"
 #include "api/rule_files.h"
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "equivalence/prove.h"
 #include "graph/onnx/onnx.h"
+#include "runtime/cpu/planning/precision.h"
 
 namespace rewright::api {
 
 using nlohmann::json;
 
 namespace {
+
+#define MEMBER(path) \
+  [](ProvingRequest & r) -> auto& { return r.path; }
+
+const std::vector<ProvingOption>& options_of_proofs() {
+  using namespace define;
+  using Request = ProvingRequest;
+  static const std::vector<ProvingOption> kOptions = all_of<ProvingOption>({
+      option<Request>("certificate", text("DIR"), MEMBER(certificate), "a folder for the proof, which --check follows"),
+      option<Request>("reduce", text("DIR"), MEMBER(reduce),
+                      "a folder for the smallest models that differ, and for inputs on which they do"),
+      option<Request>("counterexample", text("DIR"), MEMBER(counterexample), "a folder for inputs on which the models differ"),
+      list<Request>("map", "NAME=NAME", MEMBER(pairs), "an input or output of the first model, and its name in the second one"),
+      option<Request>("tolerance", number(0, 1e-2), MEMBER(tolerance),
+                      "relative difference up to which a constant of float is a rounding (other types: in proportion)"),
+      option<Request>("runs", count<int>("N", 1), MEMBER(samples), "random inputs on which both are run"),
+      option<Request>("budget", time(), MEMBER(seconds), "time after which what is open stays so"),
+  });
+  return kOptions;
+}
+
+#undef MEMBER
+
+std::map<std::string, std::string> names_of(const ProvingRequest& request) {
+  std::map<std::string, std::string> names = request.names;
+  for (const std::string& pair : request.pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
+      throw Error(ErrorCode::kUsage, "\"" + pair + "\" is not NAME=NAME", "--map");
+    if (!names.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
+      throw Error(ErrorCode::kUsage, "\"" + pair.substr(0, equals) + "\" is there twice", "--map");
+  }
+  return names;
+}
 
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failure;
@@ -56,10 +92,12 @@ json write_inputs(const equivalence::Proving& proving, const std::filesystem::pa
 
 }  // namespace
 
+std::span<const ProvingOption> proving_options() { return options_of_proofs(); }
+
 json prove_models(const ProvingRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   equivalence::ProveOptions options;
-  options.names = request.names, options.tolerance = request.tolerance;
+  options.names = names_of(request), options.tolerance = request.tolerance;
   options.seed = request.seed, options.samples = request.samples;
   options.certificate = request.certificate;
   options.deadline =
@@ -72,6 +110,15 @@ json prove_models(const ProvingRequest& request) {
       reference_executor(1e6, 5, options.deadline),
       {"cpu", [device](const Graph& graph, std::span<const Tensor> inputs) { return device->run(graph, inputs); }},
       reference_executor(3e8, 30, options.deadline)};
+  options.precise = {{"cpu in double", [device](const Graph& graph, std::span<const Tensor> inputs) {
+                        const Graph wide = cpu::in_double(graph);
+                        for (const GraphOutput& output : wide.outputs())
+                          if (is_real(output.type.type) && output.type.type != DataType::kDouble)
+                            throw Error(ErrorCode::kUnsupported, "an operator has no meaning for double");
+                        std::vector<Tensor> widened;
+                        for (const Tensor& input : inputs) widened.push_back(cpu::widened(input));
+                        return device->run(wide, widened);
+                      }}};
   const equivalence::Proving proving = equivalence::prove(request.first, request.second, options);
 
   json places = json::array(), constants = json::array();

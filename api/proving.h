@@ -5,9 +5,12 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
+#include "api/request_options.h"
 #include "equivalence/checker/constants.h"
 
 namespace rewright::api {
@@ -15,6 +18,7 @@ namespace rewright::api {
 struct ProvingRequest {
   std::string first, second;                           // files
   std::map<std::string, std::string> names;            // inputs and outputs: from the first model's to the second's
+  std::vector<std::string> pairs;                      // the same as NAME=NAME, in addition
   double tolerance = equivalence::kRoundingTolerance;  // relative, of constants that are roundings, for float
   std::string certificate;                             // a folder for the proof; empty: none
   std::string reduce;                                  // a folder for the smallest models that differ; empty: none
@@ -26,6 +30,10 @@ struct ProvingRequest {
   std::stop_token cancel = {};
   std::function<void(double fraction, const std::string& note)> progress = {};
 };
+
+// The options of `rewright prove`, without the dashes, but for those that check a proof.
+using ProvingOption = RequestOption<ProvingRequest>;
+std::span<const ProvingOption> proving_options();
 
 // {"verdict", "seconds", "reason", "places": [{"a", "b", "verdict", "reason"}], "constants": [{"name", "max_rel_error"}],
 // "counterexample", "max_abs_error", "max_rel_error", "inputs": {name: file}, "reduced": [files], "equations", "peak_bytes"}.

@@ -381,6 +381,41 @@ inline Plan plan(const Model& model, std::initializer_list<std::pair<std::string
   return Plan(found);
 }
 
+// Two models proved equal, or where they differ.
+class Proof {
+ public:
+  std::string verdict() const { return rewright_proof_verdict(proof_.get()); }  // "proved", "refuted" or "undecided"
+  std::string report() const { return rewright_proof_report(proof_.get()); }    // JSON, as `rewright prove --json`
+  explicit operator bool() const { return verdict() == "proved"; }
+
+ private:
+  friend Proof prove(const std::string& first, const std::string& second,
+                     std::initializer_list<std::pair<std::string, std::string>> options);
+  explicit Proof(rewright_proof* proof) : proof_(proof, rewright_proof_free) {}
+  std::shared_ptr<rewright_proof> proof_;
+};
+
+// Does the model in the second file compute what the one in the first computes? Options as `rewright prove --help` lists them:
+// prove("model.onnx", "faster.onnx", {{"certificate", "proof"}}). Throws Failure for models without the same inputs and
+// outputs.
+inline Proof prove(const std::string& first, const std::string& second,
+                   std::initializer_list<std::pair<std::string, std::string>> options = {}) {
+  rewright_proving* made = nullptr;
+  check(rewright_proving_create(&made));
+  const std::unique_ptr<rewright_proving, void (*)(rewright_proving*)> proving(made, rewright_proving_free);
+  for (const auto& [name, value] : options) check(rewright_proving_set(proving.get(), name.c_str(), value.c_str()));
+  rewright_proof* found = nullptr;
+  check(rewright_prove(first.c_str(), second.c_str(), proving.get(), &found));
+  return Proof(found);
+}
+
+// Follows the proof in a folder, without a search. Throws Failure if it is damaged or for other models.
+inline bool check_proof(const std::string& first, const std::string& second, const std::string& certificate) {
+  int accepted = 0;
+  check(rewright_check_proof(first.c_str(), second.c_str(), certificate.c_str(), &accepted));
+  return accepted != 0;
+}
+
 // A step of training that has been made; skipped: loss or gradients were not finite, and nothing has changed.
 struct Step {
   std::int64_t step = 0, steps = 0, epoch = 0;  // from 1; of all; passes over the data before it

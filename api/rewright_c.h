@@ -220,6 +220,29 @@ const char* rewright_plan_text(const rewright_plan* plan);   /* the content of a
 const char* rewright_plan_report(const rewright_plan* plan); /* JSON, as `rewright plan --json` */
 void rewright_plan_free(rewright_plan* plan);
 
+/* ---- Proofs */
+
+/* What is asked of a proof. */
+typedef struct rewright_proving rewright_proving;
+
+rewright_status rewright_proving_create(rewright_proving** proving);
+/* As `rewright prove --NAME VALUE`: "certificate", "reduce", "map", "tolerance", "runs", "budget", ... */
+rewright_status rewright_proving_set(rewright_proving* proving, const char* name, const char* value);
+void rewright_proving_free(rewright_proving* proving);
+
+typedef struct rewright_proof rewright_proof;
+
+/* Does the model in the second file compute what the one in the first computes, for all inputs and sizes? Fails with
+ * REWRIGHT_BAD_INPUT for models without the same inputs and outputs; a refuted or an open proof is no failure. */
+rewright_status rewright_prove(const char* first, const char* second, const rewright_proving* proving, rewright_proof** proof);
+const char* rewright_proof_verdict(const rewright_proof* proof); /* "proved", "refuted" or "undecided" */
+const char* rewright_proof_report(const rewright_proof* proof);  /* JSON, as `rewright prove --json` */
+void rewright_proof_free(rewright_proof* proof);
+
+/* Follows the proof in a folder, without a search: 1 in `accepted` if it proves both models equal. Fails with
+ * REWRIGHT_BAD_INPUT if it is damaged or for other models. */
+rewright_status rewright_check_proof(const char* first, const char* second, const char* certificate, int* accepted);
+
 /* ---- Execution */
 
 typedef struct rewright_session rewright_session;

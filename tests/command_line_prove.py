@@ -67,6 +67,44 @@ class Prove(ProgramTest):
         self.assertLessEqual(sum(len(m.graph.node) for m in small), 6)
         self.assertEqual(self.report("prove", *facts["reduced"], status=1)["verdict"], "refuted")
 
+    def test_a_small_change_of_one_weight_is_refuted_in_double(self):
+        model = onnx.load(self.path("b.onnx"))
+        weight = next(i for i in model.graph.initializer if i.name == "w")
+        values = onnx.numpy_helper.to_array(weight).copy()
+        values.flat[100] *= 1.0003
+        weight.CopyFrom(onnx.numpy_helper.from_array(values, "w"))
+        onnx.save(model, self.path("slight.onnx"))
+        facts = self.report("prove", self.path("a.onnx"), self.path("slight.onnx"), status=1)
+        self.assertEqual(facts["verdict"], "refuted")
+        self.assertEqual([p["b"] for p in facts["places"]], ["conv"])
+
+    # What ONNX Runtime 1.31 makes at its basic level of 1 / a * cast(x), where the cast changes nothing: x / a, which reads the result of the
+    # cast that is no longer there (its issue 32416).
+    def test_a_removed_value_that_is_still_read(self):
+        info = lambda name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3])  # noqa: E731
+        one = tensor("one", numpy.float32(1))
+
+        def save(name, *nodes):
+            graph = helper.make_graph(list(nodes), "g", [info("x"), info("a")], [info("y")], [one])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path(name))
+
+        save("before.onnx", helper.make_node("Cast", ["x"], ["mid"], to=1, name="cast"), helper.make_node("Div", ["one", "a"], ["d"], name="div"),
+             helper.make_node("Mul", ["d", "mid"], ["y"], name="mul"))
+        save("after.onnx", helper.make_node("Div", ["mid", "a"], ["y"], name="div"))
+        save("right.onnx", helper.make_node("Div", ["x", "a"], ["y"], name="div"))
+        reason = self.error("prove", self.path("before.onnx"), self.path("after.onnx"), status=3)
+        self.assertIn('"div"', reason)
+        self.assertIn('"mid"', reason)
+        self.assertEqual(self.report("prove", self.path("before.onnx"), self.path("right.onnx"))["verdict"], "proved")
+
+    def test_time_that_is_up(self):
+        facts = self.report("prove", self.path("a.onnx"), self.path("b.onnx"), "--budget", "0.001s", status=1)
+        self.assertEqual((facts["verdict"], facts["reason"]), ("undecided", "the time was up"))
+
+    def test_the_optimizer_proves_what_it_wrote(self):
+        facts = self.report("optimize", self.path("a.onnx"), "-o", self.path("fast.onnx"), "--estimate", "--budget", "2s", "--check", "0", "--prove")
+        self.assertEqual(facts["proof"]["verdict"], "proved")
+
     def test_names_are_mapped(self):
         a, renamed = self.path("a.onnx"), self.path("renamed.onnx")
         self.assertIn("no input", self.error("prove", a, renamed, status=3))

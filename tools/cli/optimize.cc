@@ -5,6 +5,9 @@
 #include <sstream>
 
 #include "api/optimization.h"
+#include "api/options.h"
+#include "api/proving.h"
+#include "base/error.h"
 #include "graph/file.h"
 #include "tools/cli/model_folder.h"
 #include "tools/cli/request_options.h"
@@ -17,6 +20,7 @@ struct OptimizeOptions {
   CommonOptions common;
   std::string input, output, certificate, report;
   OptimizationRequest request;
+  bool prove = false;
 };
 
 // A line for each of several sets of sizes.
@@ -85,6 +89,21 @@ std::string differs_beside(const std::string& output) {
   return std::filesystem::path(output).replace_extension(".differs.onnx").string();
 }
 
+// From the file that was read to the file that was written: neither the search, nor folding, nor the export is believed.
+nlohmann::json prove_result(const OptimizeOptions& options, std::stop_token cancel) {
+  Progress progress(options.common);
+  ProvingRequest request;
+  request.first = options.input, request.second = options.output;
+  request.seed = options.common.seed, request.threads = thread_count(options.common), request.cancel = std::move(cancel);
+  request.progress = [&](double fraction, const std::string& note) { progress.update("proving", fraction, note); };
+  try {
+    return prove_models(request);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    return {{"verdict", "undecided"}, {"reason", error.what()}};  // inputs became constants
+  }
+}
+
 // Optimizes a model; `write` writes the result to options.output.
 int optimize_model(const OptimizeOptions& options, const std::function<void(const Graph&)>& write) {
   const Graph graph = import_onnx(options.input);
@@ -104,14 +123,23 @@ int optimize_model(const OptimizeOptions& options, const std::function<void(cons
   write(done.result.graph);
   if (!options.certificate.empty()) write_file(options.certificate, to_json(done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
-  const nlohmann::json facts = nlohmann::json::parse(done.facts);
-  say(options.common, summary(options, done.result.report, facts));
+  nlohmann::json facts = nlohmann::json::parse(done.facts);
+  std::string text = summary(options, done.result.report, facts);
+  bool is_proved = true;
+  if (options.prove) {
+    const nlohmann::json proof = prove_result(options, interruption.token());
+    is_proved = proof.at("verdict") == "proved";
+    const std::string reason = proof.at("reason");
+    text += "  proof      " + proof.at("verdict").get<std::string>() + (reason.empty() ? "" : ": " + reason) + "\n";
+    facts["proof"] = proof;
+  }
+  say(options.common, text);
   if (!done.kept_inputs.empty())
     std::cerr << "rewright: warning: " << done.kept_inputs.size()
               << " weights are inputs as well, which a caller may give: they were not folded (--fix-inputs makes constants of "
                  "them)\n";
   write_json(options.common, facts);
-  return kDone;
+  return is_proved ? kDone : kNo;
 }
 
 // Optimizes the model of a folder, and copies its other files.
@@ -156,6 +184,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   add_options(*command, o.request, optimization_options());
   command->add_option("--report", o.report, "write a page of what changed and what it gained, to look at")
       ->type_name("FILE.html");
+  command->add_flag("--prove", o.prove, "prove that the written file computes what the read one does, as rewright prove does");
   command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");
   command->callback([options, &run] { run = [options] { return optimize_command(*options); }; });
   return command;

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -7,6 +6,7 @@
 #include "api/proving.h"
 #include "base/error.h"
 #include "tools/cli/command.h"
+#include "tools/cli/request_options.h"
 
 namespace rewright::cli {
 
@@ -15,21 +15,8 @@ namespace {
 struct ProveOptions {
   CommonOptions common;
   ProvingRequest request;
-  std::string check, solver, budget = std::to_string(std::lround(ProvingRequest().seconds)) + "s";
-  std::vector<std::string> names;
+  std::string check, solver;
 };
-
-std::map<std::string, std::string> parse_names(const std::vector<std::string>& pairs) {
-  std::map<std::string, std::string> names;
-  for (const std::string& pair : pairs) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
-      throw Error(ErrorCode::kUsage, "\"" + pair + "\" is not NAME=NAME", "--map");
-    if (!names.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
-      throw Error(ErrorCode::kUsage, "\"" + pair.substr(0, equals) + "\" is there twice", "--map");
-  }
-  return names;
-}
 
 std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
   std::ostringstream text;
@@ -68,9 +55,7 @@ int prove_command(const ProveOptions& options) {
   Progress progress(options.common);
   Interruption interruption;
   ProvingRequest request = options.request;
-  request.names = parse_names(options.names);
   request.seed = options.common.seed, request.threads = thread_count(options.common);
-  request.seconds = parse_seconds(options.budget);
   request.cancel = interruption.token();
   request.progress = [&](double fraction, const std::string& note) { progress.update("proving", fraction, note); };
   const nlohmann::json facts = prove_models(request);
@@ -106,28 +91,10 @@ CLI::App* add_prove(CLI::App& program, Run& run) {
   command->add_option("second", o.request.second, "another model with the same inputs and outputs")
       ->required()
       ->type_name("B.onnx");
-  command->add_option("--certificate", o.request.certificate, "a folder for the proof, which --check follows")
-      ->type_name("DIR");
+  add_options(*command, o.request, proving_options());
   command->add_option("--check", o.check, "follow the proof in this folder, and search nothing")->type_name("DIR");
   command->add_option("--solver", o.solver, "with --check: a program that answers questions in SMT-LIB (\"z3 -in\")")
       ->type_name("COMMAND");
-  command
-      ->add_option("--reduce", o.request.reduce,
-                   "a folder for the smallest models that differ, and for inputs on which they do")
-      ->type_name("DIR");
-  command->add_option("--counterexample", o.request.counterexample, "a folder for inputs on which the models differ")
-      ->type_name("DIR");
-  command->add_option("--map", o.names, "an input or output of the first model, and its name in the second one (repeatable)")
-      ->type_name("NAME=NAME");
-  command
-      ->add_option("--tolerance", o.request.tolerance,
-                   "relative difference up to which a constant of float is a rounding (other types: in proportion)")
-      ->check(CLI::Range(0.0, 1e-2))
-      ->capture_default_str();
-  command->add_option("--runs", o.request.samples, "random inputs on which both are run")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("--budget", o.budget, "time after which what is open stays so")->capture_default_str();
   command->callback([options, &run] {
     run = [options] { return options->check.empty() ? prove_command(*options) : check_command(*options); };
   });
