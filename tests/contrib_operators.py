@@ -94,10 +94,12 @@ def blocked_fault(seed, folder):
     settings.log_severity_level = 4
     feeds = {"x": draw(2, 3, 12, 12)}
     expected = onnxruntime.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"]).run(None, feeds)[0]
-    opaque = [node.opaque_reason for node in rewright.graph.read(settings.optimized_model_filepath).nodes if node.is_opaque]
+    with open(settings.optimized_model_filepath, "rb") as file:
+        written = file.read()
+    opaque = [node.opaque_reason for node in rewright.graph.read(written).nodes if node.is_opaque]
     if opaque:
         return f"a node is opaque: {opaque[0]}"
-    return differs("y", rewright.InferenceSession(settings.optimized_model_filepath).run(None, feeds)[0], expected, 2e-5)
+    return differs("y", rewright.InferenceSession(written).run(None, feeds)[0], expected, 2e-5)
 
 
 def damaged(case):
