@@ -1,6 +1,7 @@
 #include "distribution/tensor_exchange.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,11 @@
 namespace rewright::distribution {
 
 namespace {
+
+// From so many processes on, parts up to so many bytes are exchanged in pairs: a message of them takes about as long as its
+// bytes on links of some GB/s.
+constexpr std::size_t kManyProcesses = 8;
+constexpr double kShortPart = 32 * 1024;
 
 // Positions begin[i] <= x[i] < begin[i] + sizes[i].
 struct Box {
@@ -212,7 +218,103 @@ void reduce_elements(Communicator& processes, const Tensor& mine, Reduction redu
   combine_elements(mine.type(), reduction, from, into, count);
 }
 
+// Parts that follow each other, in the order of the processes: those of neighbours are one range of rows.
+bool are_in_order(const TensorParts& parts, const Sizes& whole) {
+  std::int64_t at = 0;
+  for (const TensorParts::Rows& rows : parts.rows) {
+    if (rows.begin != at || rows.end < at) return false;
+    at = rows.end;
+  }
+  return at == whole.at(parts.axis);
+}
+
+// What the processes from `first` to `last` - 1 have together.
+Box box_of_range(const Sizes& whole, const TensorParts& parts, std::size_t first, std::size_t last) {
+  Box box{Sizes(whole.size()), whole};
+  box.begin[parts.axis] = parts.rows[first].begin;
+  box.sizes[parts.axis] = parts.rows[last - 1].end - parts.rows[first].begin;
+  return box;
+}
+
+// Memory of a box, in a tensor of its sizes.
+struct Boxed {
+  Box box;
+  Tensor tensor;
+};
+
+Boxed boxed(DataType type, Box box) {
+  Tensor tensor(type, box.sizes);
+  return {std::move(box), std::move(tensor)};
+}
+
+// A part of what is boxed.
+Boxed picked(const Boxed& from, Box box) {
+  if (is_same(box, from.box)) return from;
+  Boxed result = boxed(from.tensor.type(), std::move(box));
+  copy_box(result.box, width_of(result.tensor.type()), from.tensor.bytes().data(), from.box, memory_of(result.tensor).data(),
+           result.box);
+  return result;
+}
+
+void exchange_with(Communicator& processes, std::size_t other, const Tensor& sent, Tensor& received) {
+  const Outgoing out{other, sent.bytes()};
+  const Incoming in{other, memory_of(received)};
+  processes.exchange({&out, 1}, {&in, 1});
+}
+
+// The combination's rows of this process, by recursive halving.
+Boxed reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& parts) {
+  const std::size_t me = processes.rank();
+  Boxed now{box_of(mine.sizes(), {}, me), mine};
+  std::size_t first = 0, last = processes.size();
+  while (last - first > 1) {
+    const std::size_t middle = first + (last - first) / 2, half = middle - first;
+    const Box low = box_of_range(mine.sizes(), parts, first, middle), high = box_of_range(mine.sizes(), parts, middle, last);
+    const bool is_high = me >= middle;
+    const std::size_t other = is_high ? me - half : me + half;
+    const Boxed sent = picked(now, is_high ? low : high), kept = picked(now, is_high ? high : low);
+    Boxed received = boxed(mine.type(), kept.box), result = boxed(mine.type(), kept.box);
+    exchange_with(processes, other, sent.tensor, received.tensor);
+    std::vector<const std::byte*> both{kept.tensor.bytes().data(), received.tensor.bytes().data()};
+    if (is_high) std::swap(both[0], both[1]);  // in the order of the processes
+    if (result.tensor.size() > 0)
+      combine_elements(mine.type(), reduction, both, result.tensor.mutable_bytes().data(),
+                       static_cast<std::size_t>(result.tensor.size()));
+    now = std::move(result);
+    (is_high ? first : last) = middle;
+  }
+  return now;
+}
+
+// The whole of everybody's rows, by recursive doubling.
+Tensor gathered_in_pairs(Communicator& processes, Boxed now, const Sizes& whole, const TensorParts& parts) {
+  const std::size_t me = processes.rank(), width = width_of(now.tensor.type());
+  for (std::size_t bit = 1; bit < processes.size(); bit *= 2) {
+    const std::size_t first = me / bit * bit, beside = first ^ bit, begin = std::min(first, beside);
+    Boxed received = boxed(now.tensor.type(), box_of_range(whole, parts, beside, beside + bit)),
+          both = boxed(now.tensor.type(), box_of_range(whole, parts, begin, begin + 2 * bit));
+    exchange_with(processes, me ^ bit, now.tensor, received.tensor);
+    for (const Boxed* part : {&now, &received})
+      copy_box(part->box, width, part->tensor.bytes().data(), part->box, memory_of(both.tensor).data(), both.box);
+    now = std::move(both);
+  }
+  return std::move(now.tensor);
+}
+
+// As if it had one axis: parts of equal lengths, whatever its sizes are.
+Tensor all_reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction) {
+  const Bounds bounds = even_bounds(static_cast<std::size_t>(mine.size()), processes.size());
+  TensorParts parts;
+  for (std::size_t p = 0; p < processes.size(); ++p)
+    parts.rows.push_back({static_cast<std::int64_t>(bounds[p]), static_cast<std::int64_t>(bounds[p + 1])});
+  const Sizes flat{mine.size()};
+  return gathered_in_pairs(processes, reduced_in_pairs(processes, mine.reshaped(flat), reduction, parts), flat, parts)
+      .reshaped(mine.sizes());
+}
+
 Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduction) {
+  if (mine.size() > 0 && in_pairs(processes.size(), static_cast<double>(mine.bytes().size())))
+    return all_reduced_in_pairs(processes, mine, reduction);
   Tensor result(mine.type(), mine.sizes());
   if (result.size() == 0) return result;
   const std::size_t width = width_of(mine.type()), me = processes.rank();
@@ -229,6 +331,10 @@ Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduct
 }
 
 }  // namespace
+
+bool in_pairs(std::size_t processes, double bytes) {
+  return processes >= kManyProcesses && std::has_single_bit(processes) && bytes <= static_cast<double>(processes) * kShortPart;
+}
 
 Sizes part_sizes(const Sizes& whole, const TensorParts& parts, std::size_t process) {
   return box_of(whole, parts, process).sizes;
@@ -254,6 +360,9 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
       nothing = nothing && is_same(box_of(whole, to, p), box_of(whole, from, p));
     if (nothing) return mine;
   }
+  const double bytes = static_cast<double>(element_count(whole)) * static_cast<double>(width);
+  if (to.is_whole() && !from.is_whole() && in_pairs(processes.size(), bytes) && are_in_order(from, whole))
+    return gathered_in_pairs(processes, {have, mine}, whole, from);
   Tensor result(mine.type(), want.sizes);
   std::vector<Packet> sent, received;
   for (std::size_t p = 0; p < processes.size() && !from.is_whole(); ++p) {
@@ -271,6 +380,9 @@ Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction,
   if (processes.size() == 1) return part_of(mine, to, 0);
   if (to.is_whole()) return all_reduced(processes, mine, reduction);
   const std::size_t me = processes.rank(), width = width_of(mine.type());
+  const double bytes = static_cast<double>(mine.size()) * static_cast<double>(width);
+  if (in_pairs(processes.size(), bytes) && are_in_order(to, mine.sizes()))
+    return reduced_in_pairs(processes, mine, reduction, to).tensor;
   const Box all = box_of(mine.sizes(), {}, me), want = box_of(mine.sizes(), to, me);
   // Everybody's contribution to this process's part, in the order of processes.
   std::vector<Tensor> parts(processes.size());

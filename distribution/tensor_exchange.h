@@ -7,7 +7,9 @@
 //   one process's tensor to parts in all (scatter):
 //       scatter(processes, whole, sizes, to, 0)
 //
-// Each is one round of messages, an all-reduce two, sent and received all at once.
+// Each is one round of messages, an all-reduce two, sent and received all at once. Short ones among many processes go in pairs
+// (in_pairs()): halves of the tensor are exchanged and combined with processes nearer and nearer, and put together in the
+// opposite order, in log2(P) rounds each (recursive halving and doubling: Thakur, Rabenseifner and Gropp, IJHPCA 2005).
 #pragma once
 
 #include <cstddef>
@@ -32,6 +34,10 @@ struct TensorParts {
   friend bool operator==(const TensorParts&, const TensorParts&) = default;
 };
 
+// Whether processes gather or combine a tensor of so many bytes in pairs: it has so short parts that the number of messages
+// decides, and their number is a power of 2. What plans are simulated by, too.
+bool in_pairs(std::size_t processes, double bytes);
+
 // The sizes of a process's part of a tensor of these sizes.
 Sizes part_sizes(const Sizes& whole, const TensorParts& parts, std::size_t process);
 // The part of the tensor that a process has.
@@ -43,7 +49,7 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
                     const TensorParts& to);
 
 // This process's part of the combination of all processes' tensors, which have the same sizes. Elements are combined in the
-// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once. Throws Error(kUnsupported) for
+// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once (in pairs: once a round). Throws Error(kUnsupported) for
 // types without arithmetic.
 Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to);
 

@@ -98,6 +98,31 @@ TEST_CASE("tensors in parts: as plain copies and sums say") {
     }));
 }
 
+TEST_CASE("tensors in parts: short ones among many processes in pairs") {
+  CHECK(in_pairs(8, 8 * 32768.0));
+  CHECK_FALSE(in_pairs(8, 8 * 32768.0 + 1));
+  CHECK_FALSE(in_pairs(4, 4));
+  CHECK_FALSE(in_pairs(12, 12));
+  CHECK_NOTHROW(testing::run_as_processes(8, [](Communicator& all) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      check_redistribution(all, seed), check_combination(all, seed);
+      // Reals whose sum depends on the order: the same bits in all processes, and in parts.
+      std::mt19937 random(seed + 100 * static_cast<unsigned>(all.rank()));
+      std::vector<double> values(19);
+      for (double& v : values) v = std::uniform_real_distribution<double>(-1, 1)(random);
+      const Tensor mine = Tensor::from_reals(DataType::kFloat, {19}, values), sum = combine(all, mine, Reduction::kSum, {});
+      TensorParts rows;
+      for (std::int64_t p = 0; p < 8; ++p) rows.rows.push_back({19 * p / 8, 19 * (p + 1) / 8});
+      const Tensor part = combine(all, mine, Reduction::kSum, rows);
+      if (!(redistribute(all, part, {19}, rows, {}) == sum)) throw Error(ErrorCode::kBadInput, "sums differ");
+    }
+    // log2(P) messages of a process to gather, twice as many to sum.
+    const std::uint64_t before = all.messages_sent();
+    combine(all, Tensor(DataType::kFloat, {64}), Reduction::kSum, {});
+    if (all.messages_sent() - before != 6) throw Error(ErrorCode::kBadInput, "it takes other messages");
+  }));
+}
+
 TEST_CASE("tensors in parts: between processes", "[distribution]") {
   Communicator& all = testing::started_processes();
   for (unsigned seed = 0; seed < 100; ++seed) {
