@@ -258,6 +258,25 @@ TEST_CASE("an operator that the model's opset does not have cannot be written") 
   CHECK_THROWS_WITH(export_onnx_bytes(graph), Catch::Contains("Gelu cannot be written in opset 13"));
 }
 
+TEST_CASE("positions of maxima within planes are written as ONNX's positions and a remainder") {
+  Graph graph = import_onnx_bytes(
+      text_bytes(
+          "agraph (float[2, 3, 4, 4] x) => (int64[2, 3, 2, 2] y) { h, y = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(x) }"),
+      "test");
+  const Operator& pool = registry().get("MaxPool");
+  Attributes attributes = graph.nodes()[0]->attributes;
+  attributes.at(*pool.field("storage_order")) = Index(2);
+  const ValueId within = graph.add_node(pool, attributes, {graph.inputs()[0]}).at(1);
+  graph.replace_uses(graph.outputs()[0].value, within);
+  graph.tidy();
+  const Graph written = import_onnx_bytes(export_onnx_bytes(graph), "written");
+  std::vector<double> values(96);
+  for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<double>(n * 37 % 23);
+  const std::vector<Tensor> x{Tensor::from_reals(DataType::kFloat, {2, 3, 4, 4}, values)};
+  CHECK(interpret(written, x).at(0) == interpret(graph, x).at(0));
+  CHECK(written.nodes().size() == 2);
+}
+
 TEST_CASE("one node as a model of its own") {
   const Graph graph = import_onnx_bytes(
       text_bytes("agraph (float[3, 4] x) => (y) <float[4, 2] w = {1,2,3,4,5,6,7,8}> { a = Relu(x)\n y = MatMul(a, w) }"),

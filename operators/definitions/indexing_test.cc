@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "operators/specification.h"
 #include "operators/testing.h"
 
 namespace rewright::testing {
@@ -34,6 +35,47 @@ TEST_CASE("scattering") {
       evaluate("ScatterND", {x, whole({1, 1}, {1}), tensor({1, 2}, {8, 9})}, {{"reduction", std::string("mul")}})[0].reals() ==
       Values{1, 2, 24, 36});
   CHECK_THROWS_AS(evaluate("ScatterND", {x, whole({1, 1}, {2}), tensor({1, 2}, {8, 9})}), Error);
+}
+
+TEST_CASE("scatters execute what is specified of them") {
+  std::mt19937 random(5);
+  const auto number = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  const auto filled = [&](Sizes sizes, int low, int high) {
+    FieldTensor t{DataType::kInt64, sizes, {}};
+    for (std::int64_t n = 0; n < element_count(sizes); ++n)
+      t.elements.push_back(static_cast<std::uint64_t>(static_cast<std::int64_t>(number(low, high))));
+    return t;
+  };
+  const auto tensor_of = [](const FieldTensor& t) {
+    return whole(t.sizes, std::vector<std::int64_t>(t.elements.begin(), t.elements.end()));
+  };
+  for (int round = 0; round < 60; ++round) {
+    const char* reductions[] = {"none", "add", "mul", "max", "min"};
+    const bool rows = round % 2 == 1;
+    const Sizes sizes{number(1, 4), number(1, 4), number(1, 3)};
+    const int axis = number(0, 2), depth = number(1, 3);
+    std::vector<FieldTensor> inputs{filled(sizes, -5, 5)};
+    if (rows) {
+      Sizes places{number(1, 3), number(1, 3), depth}, changed{places[0], places[1]};
+      const int least = static_cast<int>(*std::min_element(sizes.begin(), sizes.begin() + depth));
+      changed.insert(changed.end(), sizes.begin() + depth, sizes.end());
+      inputs.push_back(filled(places, -least, least - 1)), inputs.push_back(filled(changed, -5, 5));
+    } else {
+      Sizes changed = sizes;
+      for (std::int64_t& size : changed) size = number(1, static_cast<int>(size));
+      const int size = static_cast<int>(sizes[static_cast<std::size_t>(axis)]);
+      changed[static_cast<std::size_t>(axis)] = number(1, 5);
+      inputs.push_back(filled(changed, -size, size - 1)), inputs.push_back(filled(changed, -5, 5));
+    }
+    Named named{{"reduction", std::string(reductions[round / 2 % 5])}};
+    if (!rows) named.emplace_back("axis", Index(axis));
+    const Operator& op = registry().get(rows ? "ScatterND" : "ScatterElements");
+    const std::vector<Tensor> executed =
+        evaluate(op.name(), {tensor_of(inputs[0]), tensor_of(inputs[1]), tensor_of(inputs[2])}, named);
+    const std::vector<FieldTensor> meant = interpret_in_field(specified(op), attributes(op, named), inputs, 7);
+    INFO(op.name() << " " << to_string(attributes(op, named).back()));
+    CHECK(tensor_of(meant.at(0)) == executed.at(0));
+  }
 }
 
 TEST_CASE("TopK puts the first of equal elements first") {

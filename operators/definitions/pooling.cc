@@ -135,7 +135,9 @@ void require_real(Definition& d, const Operand& x) {
 struct MaxPool : Pool {
   static constexpr std::string_view kName = "MaxPool";
   bool indices = false;
-  Index storage_order = 0;  // 1: the last two axes are flattened in column-major order
+  // 1: the last two axes are flattened in column-major order. 2 (not in ONNX): positions are those within an element's own
+  // plane [n, c], so that they are the same in a part of a batch.
+  Index storage_order = 0;
 
   template <class V>
   void fields(V&& v) {
@@ -151,8 +153,8 @@ struct MaxPool : Pool {
       return op.over_window(Reduction::kMax, x, i, [](Element e, const Indices&) { return e; });
     };
     d.output(x.type(), shape, maximum_at);
-    d.require(storage_order.value() == 0 || storage_order.value() == 1,
-              [&] { return "storage_order is " + storage_order.to_string() + ", must be 0 or 1"; });
+    d.require(storage_order.value() >= 0 && storage_order.value() <= 2,
+              [&] { return "storage_order is " + storage_order.to_string() + ", must be 0, 1 or 2"; });
     if (!indices) return d;
     d.output(DataType::kInt64, shape, [=, op = *this](const Indices& i) {
       const Element found = maximum_at(i);
@@ -169,6 +171,7 @@ struct MaxPool : Pool {
     std::vector<std::size_t> order(x.rank());
     for (std::size_t a = 0; a < x.rank(); ++a) order[a] = a;
     if (storage_order.value() == 1) std::reverse(order.begin() + 2, order.end());
+    if (storage_order.value() == 2) order.erase(order.begin(), order.begin() + 2);
     Index flat = 0;
     for (const std::size_t a : order) flat = flat * x.size(a) + at[a];
     return flat;
@@ -180,6 +183,10 @@ struct MaxPool : Pool {
       if (!op.import_window(source, reason)) return std::nullopt;
       op.indices = source.output_count() > 1;
       op.storage_order = source.integer("storage_order", 0);
+      if (op.storage_order == Index(2)) {
+        reason = "storage_order is 2, must be 0 or 1";
+        return std::nullopt;
+      }
       return source.node(registry().get(kName), to_attributes(op), {source.input(0)});
     };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
@@ -187,8 +194,16 @@ struct MaxPool : Pool {
       const MaxPool op = from_attributes<MaxPool>(attributes);
       OnnxSink::NamedAttributes named;
       if (!op.write_window(sink, named, 10, 10)) return false;
-      if (!(op.storage_order == Index(0))) named.emplace_back("storage_order", op.storage_order);
-      sink.node("MaxPool", std::move(named), inputs, outputs);
+      if (op.storage_order == Index(1)) named.emplace_back("storage_order", op.storage_order);
+      if (!(op.storage_order == Index(2)) || outputs.size() < 2) {
+        sink.node("MaxPool", std::move(named), inputs, outputs);
+        return true;
+      }
+      if (sink.opset() < 10) return false;
+      const Indices& x = sink.type_of(inputs[0]).shape;
+      const OnnxValue all = sink.fresh(sink.type_of(outputs[1]));
+      sink.node("MaxPool", std::move(named), inputs, {outputs[0], all});
+      sink.node("Mod", {}, {all, sink.index_tensor({product(Indices(x.begin() + 2, x.end()))})}, {outputs[1]});
       return true;
     };
   }
@@ -200,12 +215,16 @@ struct MaxPool : Pool {
     const ValueId g = call.output_gradients[0];
     if (g == kNoGradient) return call.none();
     MaxPool found = *this;
-    found.indices = true, found.storage_order = 0;
+    found.indices = true, found.storage_order = 2;
     const ValueId where = b.node(registry().get(kName), to_attributes(found), {call.inputs[0]}).at(1);
-    const Indices all{product(shape)}, picked{product(b.shape_of(g))};
-    const ValueId flat =
-        b.add("ScatterElements", {b.filled({b.type_of(g).type, all}, 0), b.reshaped(where, picked), b.reshaped(g, picked)},
-              {{"reduction", std::string("add")}});
+    const auto planes = [&](const Indices& sizes) {
+      return Indices{sizes[0], sizes[1], product(Indices(sizes.begin() + 2, sizes.end()))};
+    };
+    const Indices picked = planes(b.shape_of(g));
+    const ValueId flat = b.add(
+        "ScatterElements",
+        {b.filled({b.type_of(g).type, planes(shape)}, 0), b.reshaped(where, picked), b.reshaped(g, picked)},
+        {{"axis", Index(2)}, {"reduction", std::string("add")}});
     return {b.reshaped(flat, shape)};
   }
 };

@@ -67,6 +67,17 @@ TEST_CASE("pools take what lies inside of their windows") {
   });
 }
 
+TEST_CASE("positions of maxima within planes are those in the tensor but for the planes before") {
+  for_pools([](const Pool1d& p, const Tensor& x) {
+    Named with_indices = p.named();
+    with_indices.emplace_back("indices", true);
+    const std::vector<std::int64_t> all = evaluate("MaxPool", {x}, with_indices)[1].integers();
+    with_indices.emplace_back("storage_order", Index(2));
+    const std::vector<std::int64_t> within = evaluate("MaxPool", {x}, with_indices)[1].integers();
+    for (std::size_t n = 0; n < all.size(); ++n) CHECK(within[n] == all[n] % p.size);
+  });
+}
+
 TEST_CASE("global pools") {
   const Tensor x = tensor({1, 2, 2, 2}, {1, 2, 3, 6, -1, -2, -3, -4});
   CHECK(evaluate("GlobalAveragePool", {x})[0].reals() == std::vector<double>{3, -2.5});

@@ -1,11 +1,14 @@
-// Operators that are executed and have no denotation: writing at positions given as data, and sorting.
+// Operators that are executed and have no denotation: writing at positions given as data, and sorting. What the first of them
+// compute is specified all the same, for proofs (operators/specification.h).
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "operators/definitions/families.h"
 #include "operators/definitions/lists.h"
 #include "operators/gradient.h"
 #include "operators/onnx.h"
+#include "operators/specification.h"
 #include "operators/texts.h"
 
 namespace rewright::operators {
@@ -87,6 +90,46 @@ void require_reduction(Definition& d, const std::string& reduction, const Operan
   d.require(reduction == "none" || reduction == "add" || reduction == "mul" || reduction == "max" || reduction == "min",
             [&] { return "reduction is '" + reduction + "'"; });
 }
+
+// Whether indices(at) is the position `here` on an axis of this size; below 0 it counts from the end.
+Element is_at(const Operand& indices, const Indices& at, const Index& here, const Index& size) {
+  const Element index = indices(at);
+  return apply(functions::equal, select(apply(functions::less, index, integer(0)), index + from_index(size), index),
+               from_index(here));
+}
+
+// Whether a condition holds for any position of a range.
+Element any_of(const std::string& name, const Indices& bounds, const BodyN& condition, const WhereN& where = {}) {
+  const auto number = [&](const Indices& r) { return convert(condition(r), Scalar::kInteger); };
+  return apply(functions::less, integer(0), maximum(reduce(Reduction::kMax, name, bounds, number, where), integer(0)));
+}
+
+// The element of a scatter of which `updates` are `update(r)` for all r < bounds, of which those for which `hits(r)` meet it.
+Element scattered(const std::string& reduction, const Element& before, const Indices& bounds, const BodyN& hits,
+                  const BodyN& update) {
+  const Scalar kind = before->scalar;
+  const auto all = [&](Reduction by, const Element& neutral) {
+    return reduce(by, "r", bounds, [&](const Indices& r) { return select(hits(r), update(r), neutral); });
+  };
+  if (reduction == "add") return before + all(Reduction::kSum, constant(kind, 0));
+  if (reduction == "mul") return before * all(Reduction::kProduct, constant(kind, 1));
+  // Those that do not meet it count as what was there before.
+  if (reduction == "max") return maximum(before, all(Reduction::kMax, before));
+  if (reduction == "min") return minimum(before, all(Reduction::kMin, before));
+  // The last one counts.
+  const auto follows = [&](const Indices& r, const Indices& l) {
+    Index first = 0, second = 0;
+    for (std::size_t a = 0; a < bounds.size(); ++a) first = first * bounds[a] + r[a], second = second * bounds[a] + l[a];
+    return less(first, second);
+  };
+  const Element last = reduce(Reduction::kSum, "r", bounds, [&](const Indices& r) {
+    const Element again = any_of("l", bounds, hits, [&](const Indices& l) { return std::vector{follows(r, l)}; });
+    return select(apply(functions::logical_and, hits(r), apply(functions::logical_not, again)), update(r), constant(kind, 0));
+  });
+  return select(any_of("r", bounds, hits), last, before);
+}
+
+bool is_number(DataType type) { return is_real(type) || is_integer(type); }
 
 // The gradients of a scatter. `scatter` writes or combines updates at the node's positions, `gather` reads there.
 template <class Scatter, class Gather>
@@ -175,6 +218,34 @@ struct ScatterElements {
   void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
 
   Definition define(const Inputs& in) const {
+    Definition d = well_typed(in);
+    d.output_without_denotation(in[0].type(), in[0].shape());
+    return d;
+  }
+
+  Definition specify(const Inputs& in) const {
+    const Operand &x = in[0], &indices = in[1], &updates = in[2];
+    if (!is_number(x.type())) return define(in);
+    Definition d = well_typed(in);
+    const std::size_t along = axis_number(axis, x.rank());
+    d.output(x.type(), x.shape(), [=, by = reduction](const Indices& i) {
+      const auto at = [&](const Indices& r) {
+        Indices position = i;
+        position[along] = r[0];
+        return position;
+      };
+      std::vector<Condition> beside;  // an update
+      for (std::size_t a = 0; a < x.rank(); ++a)
+        if (a != along && !(indices.size(a) == x.size(a))) beside.push_back(less(i[a], indices.size(a)));
+      const Element changed = scattered(
+          by, x(i), {indices.size(along)}, [&](const Indices& r) { return is_at(indices, at(r), i[along], x.size(along)); },
+          [&](const Indices& r) { return updates(at(r)); });
+      return beside.empty() ? changed : choose(beside, changed, x(i));
+    });
+    return d;
+  }
+
+  Definition well_typed(const Inputs& in) const {
     Definition d(in);
     const Operand &x = in[0], &indices = in[1], &updates = in[2];
     require_indices(d, indices);
@@ -193,7 +264,6 @@ struct ScatterElements {
                  x.size(a).to_string() + " in the data";
         });
     }
-    d.output_without_denotation(x.type(), x.shape());
     return d;
   }
 
@@ -261,6 +331,41 @@ struct ScatterND {
   }
 
   Definition define(const Inputs& in) const {
+    Definition d = well_typed(in);
+    d.output_without_denotation(in[0].type(), in[0].shape());
+    return d;
+  }
+
+  Definition specify(const Inputs& in) const {
+    const Operand &x = in[0], &indices = in[1], &updates = in[2];
+    if (!is_number(x.type()) || indices.shape().back() == Index(0)) return define(in);
+    Definition d = well_typed(in);
+    const auto depth = static_cast<std::size_t>(indices.shape().back().value());
+    const Indices bounds(indices.shape().begin(), indices.shape().end() - 1);
+    d.output(x.type(), x.shape(), [=, by = reduction](const Indices& i) {
+      const auto hits = [&](const Indices& r) {
+        Element all;
+        for (std::size_t a = 0; a < depth; ++a) {
+          Indices at = r;
+          at.emplace_back(a);
+          const Element one = is_at(indices, at, i[a], x.size(a));
+          all = all ? apply(functions::logical_and, all, one) : one;
+        }
+        return all;
+      };
+      const auto update = [&](const Indices& r) {
+        Indices at = r;
+        at.insert(at.end(), i.begin() + static_cast<std::ptrdiff_t>(depth), i.end());
+        return updates(at);
+      };
+      if (!bounds.empty()) return scattered(by, x(i), bounds, hits, update);
+      return scattered(
+          by, x(i), {Index(1)}, [&](const Indices&) { return hits({}); }, [&](const Indices&) { return update({}); });
+    });
+    return d;
+  }
+
+  Definition well_typed(const Inputs& in) const {
     Definition d(in);
     const Operand &x = in[0], &indices = in[1], &updates = in[2];
     require_indices(d, indices);
@@ -278,7 +383,6 @@ struct ScatterND {
       d.require(equal(shape[a], updates.size(a)), [&] {
         return "updates have shape " + to_string(updates.shape()) + ", the indices ask for " + to_string(shape);
       });
-    d.output_without_denotation(x.type(), x.shape());
     return d;
   }
 
@@ -376,7 +480,26 @@ struct TopK {
   }
 };
 
+template <class T>
+void add_specified(std::map<std::string, Operator, std::less<>>& all) {
+  const auto specify = [](const Attributes& attributes, const Inputs& in) {
+    return from_attributes<T>(attributes).specify(in);
+  };
+  all.emplace(T::kName, registry().get(T::kName).with_definition(specify));
+}
+
 }  // namespace
+
+const Operator& specified(const Operator& op) {
+  static const auto kSpecified = [] {
+    std::map<std::string, Operator, std::less<>> all;
+    add_specified<ScatterElements>(all);
+    add_specified<ScatterND>(all);
+    return all;
+  }();
+  const auto known = kSpecified.find(op.name());
+  return known == kSpecified.end() ? op : known->second;
+}
 
 void register_scatter(Registry& r) {
   r.add<ScatterElements>();

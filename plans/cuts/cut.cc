@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "operators/specification.h"
 #include "rules/io.h"
 #include "verifier/verify.h"
 
@@ -125,7 +126,8 @@ const CutProof& CutFinder::kept(const std::vector<Rule>& rules) {
   return known != proofs_.end() ? known->second : proofs_.emplace(std::move(text), prove(rules)).first->second;
 }
 
-CutProof CutFinder::proof(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut) try {
+CutProof CutFinder::proof(const Operator& executed, const Attributes& attributes, OperandTypes types, const Cut& cut) try {
+  const Operator& op = operators::specified(executed);
   if (!needs_given_sizes(attributes, cut))
     if (const CutProof& general = kept(cut_rules(op, attributes, types, cut, SizesInRule::kAny)); general.proved)
       return general;
@@ -137,7 +139,7 @@ CutProof CutFinder::proof(const Operator& op, const Attributes& attributes, Oper
 
 std::vector<Cut> CutFinder::find(const Operator& op, const Attributes& attributes, OperandTypes types) {
   std::vector<Cut> result;
-  for (Cut& cut : proposed_cuts(op, attributes, types))
+  for (Cut& cut : proposed_cuts(operators::specified(op), attributes, types))
     if (proof(op, attributes, types, cut).proved) result.push_back(std::move(cut));
   return result;
 }

@@ -75,6 +75,31 @@ TEST_CASE("cuts: found and proved") {
   }
 }
 
+TEST_CASE("cuts: of scatters, by what is specified of them") {
+  CutFinder finder;
+  const auto cuts_of = [&](const char* name, const char* reduction, Indices x, Indices indices, Indices updates, int axis) {
+    const Operator& op = registry().get(name);
+    std::vector<std::optional<TensorType>> types{TensorType{DataType::kFloat, std::move(x)},
+                                                 TensorType{DataType::kInt64, std::move(indices)},
+                                                 TensorType{DataType::kFloat, std::move(updates)}};
+    Attributes attributes = op.defaults();
+    attributes.at(op.field("reduction").value()) = std::string(reduction);
+    if (axis >= 0) attributes.at(op.field("axis").value()) = Index(axis);
+    std::string cuts;
+    for (const Cut& cut : finder.find(op, attributes, types)) cuts += to_string(cut) + "\n";
+    return cuts;
+  };
+  // Of a pool: images and channels. Rows beside the updates are not cut.
+  const std::string of_pool = "axis 0, axis 0, axis 0 => axis 0\naxis 1, axis 1, axis 1 => axis 1\n";
+  CHECK(cuts_of("ScatterElements", "add", {8, 4, 36}, {8, 4, 9}, {8, 4, 9}, 2) ==
+        of_pool + "added once, axis 2, axis 2 => partial sums\n");
+  CHECK(cuts_of("ScatterElements", "none", {8, 4, 36}, {8, 4, 9}, {8, 4, 9}, 2) == of_pool);
+  // Of an embedding: features, and samples.
+  CHECK(cuts_of("ScatterND", "add", {32, 16}, {8, 5, 1}, {8, 5, 16}, -1) ==
+        "axis 1, whole, axis 2 => axis 1\nadded once, axis 0, axis 0 => partial sums\n"
+        "added once, axis 1, axis 1 => partial sums\n");
+}
+
 TEST_CASE("cuts: the interpreter computes the same in parts", "[long]") {
   std::size_t rules = 0;
   for (const OperatorExample& example : operator_examples()) {

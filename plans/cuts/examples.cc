@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "operators/specification.h"
 
 namespace rewright::plans {
 
@@ -60,6 +61,20 @@ const std::map<std::string, Given>& given_attributes() {
       {"GroupNormalization", {{"num_groups", Index(4)}, {"groups", Index(4)}}},
       {"Einsum", {{"equation", std::string("bij,bjk->bik")}}},
       {"LRN", {{"size", Index(3)}}},
+      {"ScatterElements", {{"axis", Index(2)}, {"reduction", std::string("add")}}},
+      {"ScatterND", {{"reduction", std::string("add")}}},
+  };
+  return kGiven;
+}
+
+// Operands of which those in the middle have another type than the others.
+const std::map<std::string, std::vector<std::optional<TensorType>>>& given_operands() {
+  const auto type = [](DataType t, Indices shape) { return std::optional(TensorType{t, std::move(shape)}); };
+  const Indices images{8, 16, 24, 32};
+  static const std::map<std::string, std::vector<std::optional<TensorType>>> kGiven{
+      {"ScatterElements", {type(DataType::kFloat, images), type(DataType::kInt64, images), type(DataType::kFloat, images)}},
+      {"ScatterND",
+       {type(DataType::kFloat, {24, 32}), type(DataType::kInt64, {8, 16, 1}), type(DataType::kFloat, {8, 16, 32})}},
   };
   return kGiven;
 }
@@ -69,7 +84,7 @@ std::optional<OperatorExample> with_operands(const Operator& op, const Attribute
   try {
     const Inputs inputs = Inputs::of(std::span<const std::optional<TensorType>>(types));
     OperatorExample example{&op, op.normalized(attributes, inputs), types};
-    const Definition definition = op.define(example.attributes, inputs);
+    const Definition definition = operators::specified(op).define(example.attributes, inputs);
     if (!definition.has_denotation() || definition.outputs().empty()) return std::nullopt;
     for (const Output& o : definition.outputs())
       for (const Index& size : o.type.shape)
@@ -85,6 +100,8 @@ std::optional<OperatorExample> example_of(const Operator& op) {
   if (const auto given = given_attributes().find(op.name()); given != given_attributes().end())
     for (const auto& [name, value] : given->second)
       if (const auto field = op.field(name)) attributes.at(*field) = value;
+  if (const auto given = given_operands().find(op.name()); given != given_operands().end())
+    return with_operands(op, attributes, given->second);
   const auto least = static_cast<std::size_t>(op.min_inputs());
   const std::size_t most = std::min<std::size_t>(static_cast<std::size_t>(op.max_inputs()), least == 0 ? 1 : kMostOperands);
   std::vector<std::optional<TensorType>> types;

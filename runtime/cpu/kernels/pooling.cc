@@ -220,7 +220,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 // Maxima of row-major images with the position of each first one, for the gradient.
 class MaximumKernel final : public Kernel {
  public:
-  explicit MaximumKernel(PoolShape shape) : s_(of_three_axes(std::move(shape))) {}
+  // `of_planes`: positions are counted within each plane, else from the first element on.
+  MaximumKernel(PoolShape shape, bool of_planes) : s_(of_three_axes(std::move(shape))), of_planes_(of_planes) {}
 
   void run(const Call& call) const override {
     const std::int64_t planes = s_.x[0] * s_.x[1];
@@ -249,25 +250,28 @@ class MaximumKernel final : public Kernel {
                 if (best < 0 || !(x[at] <= x[best] || std::isnan(x[best]))) best = at;
               }
           *y++ = x[best];
-          *where++ = plane * size + best;
+          *where++ = (of_planes_ ? 0 : plane * size) + best;
         }
   }
 
   PoolShape s_;
+  bool of_planes_;
 };
 
 class MaximumPlan final : public NodePlan {
  public:
-  MaximumPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
+  MaximumPlan(const Node& node, PoolShape shape, bool of_planes)
+      : node_(node), shape_(std::move(shape)), of_planes_(of_planes) {}
   void emit(Planner& planner, ValueId) override {
     const int x = planner.storage(node_.inputs[0], kPlain);
     const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
-    planner.add_step(std::make_unique<MaximumKernel>(shape_), {x}, {y, where});
+    planner.add_step(std::make_unique<MaximumKernel>(shape_, of_planes_), {x}, {y, where});
   }
 
  private:
   const Node& node_;
   PoolShape shape_;
+  bool of_planes_;
 };
 
 }  // namespace
@@ -275,14 +279,15 @@ class MaximumPlan final : public NodePlan {
 // Not supported if a window may be outside of the image, since it has no maximum.
 std::unique_ptr<NodePlan> plan_maximum_with_positions(Planner& planner, const Node& node) {
   if (node.outputs.size() < 2 || node.outputs[0] == kNoValue || node.outputs[1] == kNoValue) return nullptr;
-  if (AttributeReader(node).number("storage_order") != 0) return nullptr;
+  const std::int64_t order = AttributeReader(node).number("storage_order");
+  if (order == 1) return nullptr;
   auto shape = read_pool(planner, node, false, true);
   if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
   const PoolShape whole = of_three_axes(*shape);
   for (std::size_t a = 0; a < 3; ++a)
     for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
       if (whole.taps(a, p).count < 1) return nullptr;
-  return std::make_unique<MaximumPlan>(node, std::move(*shape));
+  return std::make_unique<MaximumPlan>(node, std::move(*shape), order == 2);
 }
 
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node) {

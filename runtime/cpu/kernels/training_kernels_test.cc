@@ -65,7 +65,8 @@ TEST_CASE("maxima and where they stand") {
                                              {"dilations", dilations},
                                              {"pads_begin", begin},
                                              {"pads_end", end},
-                                             {"indices", true}});
+                                             {"indices", true},
+                                             {"storage_order", Index(2 * pick(random, 0, 1))}});
     graph.add_output("y", found[0]), graph.add_output("where", found[1]);
     // Few distinct numbers, so that maxima are equal; sometimes NaN.
     Tensor values = random_tensor(random, DataType::kFloat, x, -2, 2);
