@@ -80,6 +80,7 @@ NodeChoice choice_of(const Plan& plan, const Graph& graph, std::size_t n, const 
   if (!choice)
     throw Error(ErrorCode::kBadInput,
                 place_of(graph, n) + " has too few units of work for " + std::to_string(plan.processes) + " processes");
+  share_zeros(graph, node, *choice);
   return std::move(*choice);
 }
 

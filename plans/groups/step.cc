@@ -12,9 +12,9 @@ namespace {
 
 class Step {
  public:
-  Step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+  Step(const Machine& machine, const Graph& graph, const Partition& partition, const PartitionOptions& options,
        const StepGroups& groups)
-      : simulation_(simulation),
+      : machine_(machine),
         graph_(graph),
         partition_(partition),
         options_(options),
@@ -33,18 +33,19 @@ class Step {
     for (const GraphOutput& o : graph.outputs()) outputs_.push_back(o.value);
   }
 
-  void run() {
+  StepBlocks blocks() {
     add_given();
     const auto nodes = graph_.nodes();
     for (std::size_t n = 0; n < nodes.size(); ++n) add_node(n);
     add_buffers();
-    for (auto& [number, maker] : blocks_) simulation_.set_block(number, maker.take());
+    StepBlocks result;
+    for (auto& [number, maker] : blocks_) result.emplace(number, maker.take());
+    return result;
   }
 
  private:
   BlockMaker& block(std::size_t number) {
-    return blocks_.try_emplace(static_cast<std::uint32_t>(number), simulation_.machine(), static_cast<std::uint32_t>(number))
-        .first->second;
+    return blocks_.try_emplace(static_cast<std::uint32_t>(number), machine_, static_cast<std::uint32_t>(number)).first->second;
   }
 
   void add_given() {
@@ -163,6 +164,8 @@ class Step {
   static Waits collective(const std::string& label, Exchange exchange, const std::vector<Devices>& groups, double bytes,
                           BlockMaker& maker, const Waits& after) {
     Collective collective{CollectiveKind::kAllReduce, groups, bytes};
+    if (distribution::in_pairs(groups.front().size(), bytes))
+      collective.how.strategy = distribution::AllReduceStrategy::kButterfly;
     switch (exchange) {
       case Exchange::kNone:
       case Exchange::kHalo:
@@ -194,7 +197,7 @@ class Step {
     return {phase};
   }
 
-  Simulation& simulation_;
+  const Machine& machine_;
   const Graph& graph_;
   const Partition& partition_;
   const PartitionOptions& options_;
@@ -214,9 +217,22 @@ class Step {
 
 }  // namespace
 
+StepBlocks step_blocks(const Machine& machine, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+                       const StepGroups& groups) {
+  return Step(machine, graph, partition, options, groups).blocks();
+}
+
+void replace_blocks(Simulation& simulation, const StepBlocks& before, const StepBlocks& after) {
+  for (const auto& [number, block] : before)
+    if (!after.contains(number)) simulation.set_block(number, {});
+  for (const auto& [number, block] : after)
+    if (const auto known = before.find(number); known == before.end() || !(known->second == block))
+      simulation.set_block(number, block);
+}
+
 void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
                    const StepGroups& groups) {
-  Step(simulation, graph, partition, options, groups).run();
+  replace_blocks(simulation, {}, step_blocks(simulation.machine(), graph, partition, options, groups));
 }
 
 }  // namespace rewright::plans

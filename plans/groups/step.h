@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "graph/graph.h"
@@ -22,6 +23,11 @@ struct StepGroups {
   std::size_t count = 1;
   std::map<std::size_t, BetweenGroups> exchanges = {};  // GroupGraph
 };
+using StepBlocks = std::map<std::uint32_t, Block>;
+StepBlocks step_blocks(const Machine& machine, const Graph& graph, const Partition& partition, const PartitionOptions& options,
+                       const StepGroups& groups = {});
+// Sets the blocks in which two steps differ.
+void replace_blocks(Simulation& simulation, const StepBlocks& before, const StepBlocks& after);
 void simulate_step(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
                    const StepGroups& groups = {});
 

@@ -17,6 +17,18 @@ std::string key_of(const Node& node, const std::vector<std::optional<TensorType>
 
 std::optional<std::int64_t> known(const Index& index) { return index.constant(); }
 
+// By operand.
+std::vector<bool> zeros_among(const Graph& graph, const Node& node) {
+  std::vector<bool> result(node.inputs.size(), false);
+  for (const auto& other : graph.nodes()) {
+    if (!other->op || !other->op->is_fill() || !(std::get<Real>(other->attributes.at(*other->op->field("value"))) == Real(0)))
+      continue;
+    for (std::size_t k = 0; k < result.size(); ++k)
+      if (node.inputs[k] != kNoValue && node.inputs[k] == other->outputs[0]) result[k] = true;
+  }
+  return result;
+}
+
 }  // namespace
 
 NodeChoice whole_choice(const Node& node) {
@@ -24,6 +36,14 @@ NodeChoice whole_choice(const Node& node) {
   result.needs.resize(node.inputs.size());
   result.gives.resize(node.outputs.size());
   return result;
+}
+
+void share_zeros(const Graph& graph, const Node& node, NodeChoice& choice) {
+  const auto is_once = [](const Need& need) { return need.once; };
+  if (std::none_of(choice.needs.begin(), choice.needs.end(), is_once)) return;
+  const std::vector<bool> zeros = zeros_among(graph, node);
+  for (std::size_t k = 0; k < zeros.size(); ++k)
+    if (zeros[k]) choice.needs.at(k).once = false;
 }
 
 std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
@@ -76,7 +96,9 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   if (!node.op)
     if (const auto known = opaque_.find(node.opaque_reason); known != opaque_.end()) return known->second;
   const std::vector<std::optional<TensorType>> types = graph.operand_types(node);
-  const auto [at, is_new] = known_.try_emplace(key_of(node, types));
+  std::string key = key_of(node, types);
+  for (const bool is_zero : zeros_among(graph, node)) key += is_zero ? " 0" : " ?";
+  const auto [at, is_new] = known_.try_emplace(std::move(key));
   if (!is_new) return at->second;
   std::vector<TensorType> results;
   for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
@@ -87,7 +109,9 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   for (const Cut& cut : cuts_->find(*node.op, node.attributes, types)) {
     if (cut.outputs.size() < results.size()) continue;
     auto c = make_choice(types, results, cut, processes_);
-    if (!c || (wanted_ && !wanted_(*c))) continue;
+    if (!c) continue;
+    share_zeros(graph, node, *c);
+    if (wanted_ && !wanted_(*c)) continue;
     c->seconds = choice_seconds(node, types, *c, processes_, seconds_);
     // Cuts that need and give the same differ in the order of work alone.
     const bool is_known = std::any_of(at->second.begin(), at->second.end(), [&](const NodeChoice& other) {

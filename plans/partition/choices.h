@@ -25,6 +25,8 @@ std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<Tens
                                       std::int64_t processes);
 // Every process computes all of it.
 NodeChoice whole_choice(const Node& node);
+// Operands that are zero everywhere (a Fill) need not be added by one process alone: that is dropped from the choice's needs.
+void share_zeros(const Graph& graph, const Node& node, NodeChoice& choice);
 
 // The cost of an operator on one device.
 using OperatorSeconds = std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types)>;

@@ -15,6 +15,9 @@ struct Classes {
   std::size_t nodes = 0, values = 0;    // numbers of classes
 };
 
+// Nodes whose surroundings are alike to this distance are cut alike.
+inline constexpr int kAlikeDistance = 2;
+
 // Two nodes are of one class if they have the same operator, attributes and types, and so have, port by port, those that they
 // read from and that read from them, up to a distance.
 Classes classes_of(const Graph& graph, int distance);

@@ -1,6 +1,7 @@
 #include "plans/partition/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -13,7 +14,7 @@ namespace rewright::plans {
 
 namespace {
 
-constexpr int kDistance = 2;  // to which surroundings are compared
+constexpr double kUnit = 1e3;  // of a second: rows in milliseconds, so that the solver's tolerances are small
 
 double halo_bytes(const TensorType& type, const Need& need) {
   if (need.before + need.after == 0) return 0;
@@ -21,25 +22,10 @@ double halo_bytes(const TensorType& type, const Need& need) {
          static_cast<double>(need.before + need.after);
 }
 
-// Ways in which a given value may be held.
-std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const PartitionOptions& options) {
-  std::vector<Holding> result;
-  const auto add = [&](const Holding& h) {
-    if (!options.allowed || options.allowed(value, h)) result.push_back(h);
-  };
-  add(whole());
-  for (std::size_t a = 0; a < type.rank(); ++a) {
-    const std::int64_t rows = type.shape[a].value();
-    if (rows >= options.processes && (!options.alike || rows % options.processes == 0))
-      add(cut_along(a, 1, rows, options.processes, rows));
-  }
-  return result;
-}
-
 class Program {
  public:
   Program(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options)
-      : graph_(graph), options_(options), classes_(classes_of(graph, kDistance)) {
+      : graph_(graph), options_(options), classes_(classes_of(graph, kAlikeDistance)) {
     const auto nodes = graph.nodes();
     first_node_.assign(classes_.nodes, -1), node_count_.assign(classes_.nodes, 0);
     choices_.resize(classes_.nodes);
@@ -67,6 +53,7 @@ class Program {
     add_nodes();
     add_given();
     add_edges();
+    add_longest();
     IntegerProgram::Options limits;
     limits.seconds = options_.seconds, limits.seed = options_.seed, limits.nodes = options_.nodes;
     const IntegerProgram::Solution solution = program_.minimize({}, limits);
@@ -95,12 +82,29 @@ class Program {
     }
   };
 
+  // A variable that takes so many seconds where it is chosen.
+  int add_timed(double seconds, bool is_integer, Terms& times) {
+    const int variable = program_.add_variable(options_.overlapped ? 0 : seconds, 0, 1, is_integer);
+    if (options_.overlapped && seconds > 0) times.emplace_back(variable, -seconds * kUnit);
+    return variable;
+  }
+
+  // The longer one of computing and exchanging.
+  void add_longest() {
+    if (!options_.overlapped) return;
+    const int longest = program_.add_variable(1 / kUnit, 0, IntegerProgram::kInfinite, false);
+    for (Terms* times : {&computing_, &exchanging_}) {
+      times->emplace_back(longest, 1.0);
+      program_.add_row(0, IntegerProgram::kInfinite, *times);
+    }
+  }
+
   void add_nodes() {
     for (std::size_t c = 0; c < classes_.nodes; ++c) {
       Terms one;
       auto& variables = node_variables_.emplace_back();
       for (const NodeChoice& choice : choices_[c]) {
-        variables.push_back(program_.add_variable(options_.computing * choice.seconds * node_count_[c], 0, 1, true));
+        variables.push_back(add_timed(options_.computing * choice.seconds * node_count_[c], true, computing_));
         one.emplace_back(variables.back(), 1.0);
       }
       program_.add_row(1, 1, one);
@@ -195,7 +199,7 @@ class Program {
         });
         int exchange = -1;
         if (at == exchanges_.end()) {
-          exchange = program_.add_variable(options_.exchanging * *cost * value_count_[value_class], 0, 1, false);
+          exchange = add_timed(options_.exchanging * *cost * value_count_[value_class], false, exchanging_);
           exchanges_.push_back({{from.ways[f], to.ways[t]}, exchange});
         } else {
           exchange = at->second;
@@ -251,22 +255,39 @@ class Program {
   std::vector<std::vector<int>> node_variables_;
   std::map<std::size_t, std::vector<std::pair<Holding, int>>> given_;  // by class of value
   std::vector<std::pair<std::pair<Holding, Need>, int>> exchanges_;    // of the value at hand
+  Terms computing_, exchanging_;                                       // of all variables with a time; milliseconds
   int always_ = -1;
 };
 
 }  // namespace
 
+std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const PartitionOptions& options) {
+  std::vector<Holding> result;
+  const auto add = [&](const Holding& h) {
+    if (!options.allowed || options.allowed(value, h)) result.push_back(h);
+  };
+  add(whole());
+  for (std::size_t a = 0; a < type.rank(); ++a) {
+    const std::int64_t rows = type.shape[a].value();
+    if (rows >= options.processes && (!options.alike || rows % options.processes == 0))
+      add(cut_along(a, 1, rows, options.processes, rows));
+  }
+  return result;
+}
+
 double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options) {
   const auto p = static_cast<double>(options.processes);
   const double a = options.latency, b = options.seconds_per_byte;
+  // Messages that wait for each other, to gather or to reduce to parts.
+  const double rounds = distribution::in_pairs(static_cast<std::size_t>(options.processes), bytes) ? std::log2(p) : p - 1;
   switch (exchange) {
     case Exchange::kNone:
       return 0;
     case Exchange::kAllGather:
     case Exchange::kReduceScatter:
-      return (p - 1) * (a + b * bytes / p);
+      return rounds * a + (p - 1) * b * bytes / p;
     case Exchange::kAllReduce:
-      return 2 * (p - 1) * (a + b * bytes / p);
+      return 2 * (rounds * a + (p - 1) * b * bytes / p);
     case Exchange::kAllToAll:
       return (p - 1) * (a + b * bytes / (p * p));
     case Exchange::kHalo:

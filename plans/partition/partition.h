@@ -29,6 +29,9 @@ struct PartitionOptions {
   bool alike = false;  // each process's parts have the sizes of all others'; `choices` must have no others either
   // What a second of computing and of exchanging counts: other numbers than 1 give bounds.
   double computing = 1, exchanging = 1;
+  // Minimizes the longer one of computing and exchanging in place of both together: as if one ran wholly beside the other. Its
+  // bound holds for all steps.
+  bool overlapped = false;
   double seconds = 60;         // for the search
   std::int64_t nodes = 20000;  // of branch and bound
   int seed = 0;
@@ -47,8 +50,12 @@ struct Partition {
 };
 
 // Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages
-// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce.
+// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Short values in pairs: as many
+// bytes in log2(P) messages (distribution/tensor_exchange.h).
 double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options);
+
+// Ways in which a given value may be held.
+std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const PartitionOptions& options);
 
 // Sets the times of nodes that are cut so.
 Partition with_seconds(Partition partition, const Graph& graph, std::int64_t processes, const OperatorSeconds& seconds);

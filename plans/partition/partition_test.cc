@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "optimizer/costs/cost_model.h"
+#include "plans/groups/group_graph.h"
 #include "plans/partition/partition.h"
 
 namespace rewright::plans {
@@ -37,6 +38,49 @@ TEST_CASE("partition: two products of a feed-forward layer are cut as Megatron d
   const auto exchanges = exchanges_of(graph, p, options);
   REQUIRE(exchanges.size() == 1);
   CHECK(exchanges[0].exchange == Exchange::kAllReduce);
+}
+
+TEST_CASE("partition: the gradient of an embedding is added up, also between groups") {
+  for (const bool from_zeros : {true, false}) {
+    Graph graph;
+    const TensorType table{DataType::kFloat, {32, 16}};
+    const Operator &fill = registry().get("Fill"), &scatter = registry().get("ScatterND");
+    Attributes zeros = fill.defaults(), adds = scatter.defaults();
+    zeros.at(*fill.field("value")) = Real(0), zeros.at(*fill.field("shape")) = table.shape;
+    zeros.at(*fill.field("type")) = table.type;
+    adds.at(*scatter.field("reduction")) = std::string("add");
+    const ValueId before = from_zeros ? graph.add_node(fill, zeros, {}).at(0) : graph.add_input("x", table);
+    const ValueId words = graph.add_input("words", {DataType::kInt64, {8, 4, 1}}),
+                  updates = graph.add_input("updates", {DataType::kFloat, {8, 4, 16}});
+    graph.add_output("y", graph.add_node(scatter, adds, {before, words, updates}).at(0));
+    ChoiceFinder choices(4, roofline);
+    std::size_t sums = 0;
+    for (const NodeChoice& c : choices.of(graph, *graph.nodes().back())) {
+      if (c.gives[0].kind != Holding::Kind::kPartial) continue;
+      ++sums;
+      CHECK(c.needs[0].once == !from_zeros);
+      CHECK(why_not_alike(c, 4).empty() == from_zeros);
+    }
+    CHECK(sums == 2);  // by samples, and by words
+  }
+}
+
+TEST_CASE("partition: the longer one of computing and exchanging, and its bound") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {512, 1024}}),
+                w = graph.add_input("w", {DataType::kFloat, {1024, 4096}});
+  graph.add_output("y", graph.add_node(registry().get("MatMul"), registry().get("MatMul").defaults(), {x, w}).at(0));
+  PartitionOptions options;
+  options.processes = 4, options.seconds_per_byte = 1e-10;
+  ChoiceFinder choices(4, roofline);
+  const Partition serial = partition(graph, choices, options);
+  options.overlapped = true;
+  const Partition overlapped = partition(graph, choices, options);
+  REQUIRE((serial.found && overlapped.found));
+  const double longest = std::max(overlapped.seconds - overlapped.exchange_seconds, overlapped.exchange_seconds);
+  CHECK(overlapped.bound <= longest * (1 + 1e-6));
+  CHECK(overlapped.bound >= 0.5 * serial.bound * (1 - 1e-6));
+  CHECK(longest <= serial.seconds * (1 + 1e-6));
 }
 
 }  // namespace rewright::plans

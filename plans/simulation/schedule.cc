@@ -62,6 +62,14 @@ class ScheduleMaker {
     rounds(power);
     add(std::move(after));
   }
+  // Halves of the vector, then quarters, ...; and back.
+  void halve(std::size_t power, double bytes) {
+    for (std::size_t bit = power / 2; bit > 0; bit /= 2) swap(power, bit, bytes /= 2);
+  }
+  void gather_halves(std::size_t power, double bytes) {
+    double part = bytes / static_cast<double>(power);
+    for (std::size_t bit = 1; bit < power; bit *= 2, part *= 2) swap(power, bit, part);
+  }
   void swap(std::size_t power, std::size_t bit, double bytes) {
     Phase phase;
     for (std::size_t p = 0; p < power; ++p) phase.messages.push_back(message(p, p ^ bit, bytes));
@@ -137,9 +145,8 @@ Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes)
       break;
     case AllReduceStrategy::kButterfly:
       make.among_power_of_2(bytes, [&](std::size_t power) {
-        double part = bytes;
-        for (std::size_t bit = power / 2; bit > 0; bit /= 2) make.swap(power, bit, part /= 2);
-        for (std::size_t bit = 1; bit < power; bit *= 2, part *= 2) make.swap(power, bit, part);
+        make.halve(power, bytes);
+        make.gather_halves(power, bytes);
       });
       break;
     case AllReduceStrategy::kRecursiveDoubling:
@@ -164,7 +171,12 @@ Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes
       return all_reduce_schedule(how, processes, bytes);
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllGather:
-      make.around(part, processes - 1);
+      if (how.strategy != AllReduceStrategy::kButterfly || !std::has_single_bit(processes))
+        make.around(part, processes - 1);
+      else if (kind == CollectiveKind::kReduceScatter)
+        make.halve(processes, bytes);
+      else
+        make.gather_halves(processes, bytes);
       break;
     case CollectiveKind::kReduceInOrder:
     case CollectiveKind::kAllToAll:

@@ -12,9 +12,11 @@ namespace rewright::plans {
 
 enum class CollectiveKind {
   kAllReduce,  // `bytes`: of the vector in each process; by the strategy, "engine" as a ring (MPI's and NCCL's for long ones)
-  kReduceScatter,  // `bytes`: of the vector that each process adds; around a ring
+  // `bytes`: of the vector that each process adds; around a ring, or by recursive halving where the strategy is "butterfly" and
+  // their number a power of 2
+  kReduceScatter,
   kReduceInOrder,  // the same in the order of the ranks: each process sends its parts to all others at once
-  kAllGather,      // `bytes`: of the result; around a ring
+  kAllGather,      // `bytes`: of the result; around a ring, or by recursive doubling
   kAllToAll,       // `bytes`: of what a process holds, of which it sends a part to each other at once
   kBroadcast,      // `bytes`: of what process 0 sends along a binomial tree
 };

@@ -37,6 +37,7 @@ enum class DeviceQueue : std::uint8_t { kNone, kCompute, kExchange };
 struct LinkUse {
   LinkNumber link = 0;
   double messages = 1;
+  friend bool operator==(const LinkUse&, const LinkUse&) = default;
 };
 
 using Devices = std::vector<std::uint32_t>;
@@ -53,6 +54,7 @@ struct Task {
   // For totals only: work of each device, and bytes sent by device.
   double operations = 0, memory_bytes = 0;
   std::vector<std::pair<std::uint32_t, double>> sent = {};
+  friend bool operator==(const Task&, const Task&) = default;
 };
 
 // Memory of each of these devices, from the start of a task (none: from the beginning) until the last of some tasks ends (none:
@@ -62,11 +64,13 @@ struct Buffer {
   Devices devices = {};
   std::optional<TaskName> from = {};
   std::vector<TaskName> until = {};
+  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 struct Block {
   std::vector<Task> tasks = {};
   std::vector<Buffer> buffers = {};
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
 // Tasks by number. A number stays a task's until its block is replaced.

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
+#include "plans/groups/refine.h"
 #include "plans/groups/step.h"
 
 namespace rewright::runtime {
@@ -87,9 +89,23 @@ std::vector<double> node_seconds(const Partition& partition) {
   return result;
 }
 
+// A second search counts exchanges so, of so many strategies.
+constexpr double kExchangingBeside = 0.3;
+constexpr std::size_t kTriedAgain = 2;
+
+// A strategy of one level, or two: between groups, and within them.
+struct Levels {
+  std::string outer, inner;  // inner: empty for one level
+};
+Levels levels_of(const std::string& strategy) {
+  const std::size_t plus = strategy.find('+');
+  return plus == std::string::npos ? Levels{strategy, ""} : Levels{strategy.substr(0, plus), strategy.substr(plus + 1)};
+}
+
 struct Candidate {
   Plan plan;
   bool proved_best = false;
+  std::size_t number = 0;  // in Planner::found_
 };
 
 // Plans for one machine and one model.
@@ -97,9 +113,11 @@ class Planner {
  public:
   Planner(const PlannedGraph& planned, const Machine& machine) : planned_(planned), machine_(machine) {}
 
-  std::optional<Candidate> one_level(const std::string& strategy, double seconds) {
+  // `exchanging`: what a second of exchanging counts beside one of computing. Exchanges run beside computing, more or less.
+  std::optional<Candidate> one_level(const std::string& strategy, double seconds, double exchanging) {
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(machine_.devices());
+    options.exchanging = exchanging;
     set_links(machine_, 1, machine_.devices(), options);
     options.memory = machine_.memory(), options.seconds = seconds;
     options.allowed = holdings_of(strategy, planned_);
@@ -109,27 +127,41 @@ class Planner {
     return result;
   }
 
-  std::optional<Candidate> two_levels(const std::string& outer, const std::string& inner, std::size_t groups, double seconds) {
-    const Outer& level = outer_level(outer, groups, seconds / 2);
+  std::optional<Candidate> two_levels(const Levels& levels, std::size_t groups, double seconds, double exchanging) {
+    const Outer& level = outer_level(levels.outer, groups, seconds / 2, exchanging);
     if (!level.partition.found) return std::nullopt;
     PartitionOptions within;
     within.processes = static_cast<std::int64_t>(machine_.devices() / groups);
+    within.exchanging = exchanging;
     set_links(machine_, 1, machine_.devices() / groups, within);
     within.memory = machine_.memory(), within.seconds = seconds / 2;
-    within.allowed = holdings_of(inner, level.work);
+    within.allowed = holdings_of(levels.inner, level.work);
     within.replaced = level.work.replaced;
     auto inside = fitting(level.group.graph, *level.choices, within, &level.group, groups);
-    if (!inside) return std::nullopt;
-    Candidate result{make_plan(planned_.graph, level.partition, level.options),
-                     inside->proved_best && level.partition.proved_best};
-    result.plan.strategy = outer + "+" + inner;
-    result.plan.predicted = std::move(inside->plan.predicted), inside->plan.predicted.reset();
-    result.plan.within = std::make_shared<const Plan>(std::move(inside->plan));
-    return result;
+    return inside ? std::optional(with_levels(level, std::move(*inside), levels.outer + "+" + levels.inner)) : std::nullopt;
   }
 
-  // No plan takes less. A step takes at least any mean of its computing and of its exchanges, and those at least what the
-  // program says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages
+  // A plan that fits, changed where the simulated step gets shorter (plans/groups/refine.h).
+  Candidate refined(Candidate from, const plans::RefineLimits& limits) {
+    const Found& found = found_.at(from.number);
+    const GroupGraph* group = found.level ? &found.level->group : nullptr;
+    const Graph& graph = group ? group->graph : planned_.graph;
+    plans::StepGroups groups;
+    if (group) groups = {found.groups, group->exchanges};
+    const plans::Refined better = refine(machine_, graph, found.partition, *found.choices, found.options, groups, limits);
+    from.proved_best = from.proved_best && !better.timed_out;
+    if (!(better.seconds < from.plan.predicted->seconds)) return from;
+    Candidate result = simulated(graph, better.partition, found.options, group, found.groups);
+    result.proved_best = from.proved_best, result.number = from.number;
+    if (!found.level) {
+      result.plan.strategy = from.plan.strategy;
+      return result;
+    }
+    return with_levels(*found.level, std::move(result), from.plan.strategy);
+  }
+
+  // No plan takes less. A step takes at least the longer one of its computing and of its exchanges, and that is at least what
+  // the program says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages
   // between nodes are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other
   // latencies than those of one, so that with two levels none counts.
   double lower_bound(double seconds, bool has_levels) {
@@ -142,7 +174,7 @@ class Planner {
     if (has_levels) options.latency = 0;
     options.replaced = planned_.replaced;
     options.seconds = seconds, options.nodes = 1;
-    options.computing = options.exchanging = 0.5;
+    options.overlapped = true;
     double computing = 0;  // alone
     for (const auto& node : planned_.graph.nodes()) {
       double least = std::numeric_limits<double>::infinity();
@@ -162,13 +194,32 @@ class Planner {
     std::unique_ptr<ChoiceFinder> choices;  // of `work`
   };
 
-  const Outer& outer_level(const std::string& strategy, std::size_t groups, double seconds) {
-    const auto [at, is_new] = outer_.try_emplace({strategy, groups});
+  // What a candidate was made of, to refine it.
+  struct Found {
+    const Outer* level = nullptr;  // of two levels
+    std::size_t groups = 1;
+    ChoiceFinder* choices = nullptr;
+    PartitionOptions options;
+    Partition partition;
+  };
+
+  Candidate with_levels(const Outer& level, Candidate inside, const std::string& strategy) {
+    Candidate result{make_plan(planned_.graph, level.partition, level.options),
+                     inside.proved_best && level.partition.proved_best, inside.number};
+    found_.at(inside.number).level = &level;
+    result.plan.strategy = strategy;
+    result.plan.predicted = std::move(inside.plan.predicted), inside.plan.predicted.reset();
+    result.plan.within = std::make_shared<const Plan>(std::move(inside.plan));
+    return result;
+  }
+
+  const Outer& outer_level(const std::string& strategy, std::size_t groups, double seconds, double exchanging) {
+    const auto [at, is_new] = outer_.try_emplace({strategy, groups, exchanging});
     Outer& level = at->second;
     if (!is_new) return level;
     const std::size_t size = machine_.devices() / groups;
     PartitionOptions& between = level.options;
-    between.processes = static_cast<std::int64_t>(groups), between.alike = true;
+    between.processes = static_cast<std::int64_t>(groups), between.alike = true, between.exchanging = exchanging;
     set_links(machine_, size, groups, between);
     between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds;
     between.allowed = holdings_of(strategy, planned_);
@@ -181,7 +232,9 @@ class Planner {
     for (const auto& [n, exchange] : level.group.exchanges) {
       const Node& node = *level.group.graph.nodes()[n];
       const TensorType& type = level.group.graph.value(node.outputs[0]).type;
-      level.choices->add_opaque(node.opaque_reason, choices_between(exchange, type, static_cast<std::int64_t>(size), between));
+      auto ways = choices_between(exchange, type, static_cast<std::int64_t>(size), between);
+      for (NodeChoice& way : ways) way.seconds *= exchanging;
+      level.choices->add_opaque(node.opaque_reason, std::move(ways));
     }
     return level;
   }
@@ -197,6 +250,16 @@ class Planner {
     return *known;
   }
 
+  Candidate simulated(const Graph& graph, const Partition& found, const PartitionOptions& options, const GroupGraph* group,
+                      std::size_t groups) const {
+    Simulation simulation(machine_);
+    simulate(simulation, graph, found, options, group, groups);
+    Candidate result{make_plan(graph, found, options), found.proved_best};
+    result.plan.predicted = prediction_of(simulation);
+    result.plan.predicted->node_seconds = node_seconds(found);
+    return result;
+  }
+
   // The program limits what is given. If what is computed does not fit beside it, given values get less.
   std::optional<Candidate> fitting(const Graph& graph, ChoiceFinder& choices, PartitionOptions options, const GroupGraph* group,
                                    std::size_t groups) {
@@ -204,14 +267,12 @@ class Planner {
     for (int attempt = 0; attempt < 2; ++attempt) {
       const Partition found = partition(graph, choices, options);
       if (!found.found) break;
-      Simulation simulation(machine_);
-      simulate(simulation, graph, found, options, group, groups);
-      PlanPrediction predicted = prediction_of(simulation);
-      const double peak = predicted.most_bytes();
+      Candidate candidate = simulated(graph, found, options, group, groups);
+      const double peak = candidate.plan.predicted->most_bytes();
       if (!result || peak < result->plan.predicted->most_bytes()) {
-        predicted.node_seconds = node_seconds(found);
-        result = Candidate{make_plan(graph, found, options), found.proved_best};
-        result->plan.predicted = std::move(predicted);
+        candidate.number = found_.size();
+        found_.push_back({nullptr, groups, &choices, options, found});
+        result = std::move(candidate);
       }
       if (peak <= machine_.memory()) break;
       options.memory = std::min(options.memory, found.given_bytes) - (peak - machine_.memory());
@@ -223,81 +284,140 @@ class Planner {
   const PlannedGraph& planned_;
   const Machine& machine_;
   std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
-  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;  // by number of groups
-  std::map<std::pair<std::string, std::size_t>, Outer> outer_;    // by strategy and number of groups
+  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;         // by number of groups
+  std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;  // by strategy, number of groups and `exchanging`
+  std::vector<Found> found_;
 };
 
-// What is tried: a strategy of one level, or two.
-std::vector<std::pair<std::string, std::string>> wanted(const std::string& strategy, bool has_groups, bool has_images) {
-  const auto known = [](const std::string& name) {
-    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return name;
+// What is tried.
+std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool has_images) {
+  const auto require_known = [](const std::string& name) {
+    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return;
     std::string all;
     for (const std::string& one : strategies()) all += (all.empty() ? "" : ", ") + one;
     throw Error(ErrorCode::kUsage, "there is no strategy \"" + name + "\"", "--strategy",
                 "it is one of " + all + ", or two of them as in data+tensor");
   };
-  if (const std::size_t plus = strategy.find('+'); plus != std::string::npos) {
+  const Levels given = levels_of(strategy);
+  if (strategy.find('+') != std::string::npos) {
     if (!has_groups)
       throw Error(ErrorCode::kUsage, "there are no groups to divide between", "--strategy", "--groups says how many there are");
-    return {{known(strategy.substr(0, plus)), known(strategy.substr(plus + 1))}};
+    require_known(given.inner);
   }
-  if (known(strategy) != "auto") return {{strategy, ""}};
-  std::vector<std::pair<std::string, std::string>> result;
+  require_known(given.outer);
+  if (strategy != "auto") return {given};
+  std::vector<Levels> result;
   if (has_groups) result = {{"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
   for (const std::string& one : strategies())
-    if (one != "hybrid" && (one != "spatial" || has_images)) result.emplace_back(one, "");  // hybrid is zero by another name
+    if (one != "hybrid" && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero by another name
   return result;
 }
+
+// What was found so far, and what is tried next.
+class Search {
+ public:
+  Search(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search)
+      : planner_(planned, machine),
+        machine_(machine),
+        search_(search),
+        groups_(search.groups > 0 ? search.groups : machine.nodes()) {
+    if (machine.devices() % groups_ != 0)
+      throw Error(ErrorCode::kUsage,
+                  std::to_string(machine.devices()) + " devices are no " + std::to_string(groups_) + " groups", "--groups");
+    const bool has_images = std::any_of(planned.data.begin(), planned.data.end(),
+                                        [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
+    wanted_ = wanted(search.strategy, has_groups(), has_images);
+  }
+
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+  // Shares of the time that is given: by when each part of the search ends.
+  FoundPlan run() {
+    const double bound = planner_.lower_bound(search_.seconds / 4, has_groups());
+    try_all(0.7 * search_.seconds);
+    try_again(0.8 * search_.seconds);
+    refine_best(0.9 * search_.seconds);
+    if (!best_) refuse();
+    result_.plan = std::move(best_->plan);
+    result_.plan.predicted->lower_bound = bound;
+    result_.search_seconds = elapsed();
+    return std::move(result_);
+  }
+
+ private:
+  bool has_groups() const { return groups_ > 1 && groups_ < machine_.devices(); }
+
+  void try_all(double until) {
+    for (std::size_t k = 0; k < wanted_.size(); ++k) {
+      const double left = until - elapsed();
+      if (best_ && left <= 0) {
+        result_.timed_out = true;
+        break;
+      }
+      consider(wanted_[k], std::max(1.0, left / static_cast<double>(wanted_.size() - k)), 1);
+    }
+  }
+
+  // The best kinds once more, as if exchanges ran beside computing for the most part.
+  void try_again(double until) {
+    std::vector<std::pair<double, std::string>> in_order;
+    for (const auto& [strategy, seconds] : result_.strategies) in_order.emplace_back(seconds, strategy);
+    std::sort(in_order.begin(), in_order.end());
+    in_order.resize(std::min<std::size_t>(in_order.size(), kTriedAgain));
+    for (std::size_t k = 0; k < in_order.size() && elapsed() < until; ++k)
+      consider(levels_of(in_order[k].second), (until - elapsed()) / static_cast<double>(in_order.size() - k),
+               kExchangingBeside);
+  }
+
+  void refine_best(double until) {
+    if (!best_ || elapsed() >= until) return;
+    best_ = planner_.refined(std::move(*best_), {.moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed});
+    result_.timed_out |= !best_->proved_best;
+    double& known = result_.strategies.at(best_->plan.strategy);
+    known = std::min(known, best_->plan.predicted->seconds);
+  }
+
+  void consider(const Levels& levels, double seconds, double exchanging) {
+    auto candidate = levels.inner.empty() ? planner_.one_level(levels.outer, seconds, exchanging)
+                                          : planner_.two_levels(levels, groups_, seconds, exchanging);
+    if (!candidate) return;
+    const double peak = candidate->plan.predicted->most_bytes(), step = candidate->plan.predicted->seconds;
+    least_memory_ = std::min(least_memory_, peak);
+    if (peak > machine_.memory()) return;
+    double& known = result_.strategies.try_emplace(candidate->plan.strategy, step).first->second;
+    known = std::min(known, step);
+    result_.timed_out |= !candidate->proved_best;
+    if (!best_ || step < best_->plan.predicted->seconds) best_ = std::move(candidate);
+  }
+
+  [[noreturn]] void refuse() const {
+    std::ostringstream what;
+    what.precision(3);
+    what << "no plan was found that fits into " << machine_.memory() / 1e9 << " GB a device";
+    if (least_memory_ < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory_ / 1e9 << " GB";
+    throw Error(ErrorCode::kMissing, what.str());
+  }
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Planner planner_;
+  const Machine& machine_;
+  const PlanSearch& search_;
+  const std::size_t groups_;
+  std::vector<Levels> wanted_;
+  FoundPlan result_;
+  std::optional<Candidate> best_;
+  double least_memory_ = std::numeric_limits<double>::infinity();
+};
 
 }  // namespace
 
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  const std::size_t groups = search.groups > 0 ? search.groups : machine.nodes();
-  if (machine.devices() % groups != 0)
-    throw Error(ErrorCode::kUsage, std::to_string(machine.devices()) + " devices are no " + std::to_string(groups) + " groups",
-                "--groups");
-  const bool has_groups = groups > 1 && groups < machine.devices();
-  const bool has_images =
-      std::any_of(planned.data.begin(), planned.data.end(), [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
-  const auto all = wanted(search.strategy, has_groups, has_images);
-  Planner planner(planned, machine);
-  FoundPlan result;
-  std::optional<Candidate> best;
-  double least_memory = std::numeric_limits<double>::infinity();
-  const double bound = planner.lower_bound(search.seconds / 4, has_groups);
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    const double left = 0.9 * search.seconds - elapsed();
-    if (best && left <= 0) {
-      result.timed_out = true;
-      break;
-    }
-    const auto& [outer, inner] = all[k];
-    const double share = std::max(1.0, left / static_cast<double>(all.size() - k));
-    auto candidate = inner.empty() ? planner.one_level(outer, share) : planner.two_levels(outer, inner, groups, share);
-    if (!candidate) continue;
-    const double peak = candidate->plan.predicted->most_bytes(), seconds = candidate->plan.predicted->seconds;
-    least_memory = std::min(least_memory, peak);
-    if (peak > machine.memory()) continue;
-    result.strategies[candidate->plan.strategy] = seconds;
-    result.timed_out |= !candidate->proved_best;
-    if (!best || seconds < best->plan.predicted->seconds) best = std::move(candidate);
-  }
-  if (!best) {
-    std::ostringstream what;
-    what.precision(3);
-    what << "no plan was found that fits into " << machine.memory() / 1e9 << " GB a device";
-    if (least_memory < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory / 1e9 << " GB";
-    throw Error(ErrorCode::kMissing, what.str());
-  }
-  result.plan = std::move(best->plan);
-  result.plan.predicted->lower_bound = bound;
-  result.search_seconds = elapsed();
+  Search searching(planned, machine, search);
+  FoundPlan result = searching.run();
   const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
   if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
   result.rules = proof.rules;
-  result.proof_seconds = elapsed() - result.search_seconds;
+  result.proof_seconds = searching.elapsed() - result.search_seconds;
   return result;
 }
 

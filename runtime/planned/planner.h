@@ -1,4 +1,5 @@
-// The search for a plan: strategies by name, each an integer program whose best plan is simulated.
+// The search for a plan: strategies by name, each an integer program whose best plan is simulated; then changes at random of
+// the best one.
 //
 //   const FoundPlan found = find_plan(planned_graph, machine, {.strategy = "auto"});
 //   write_file("model.plan", write_plan(found.plan, planned_graph.graph, planned_graph.replaced));
@@ -18,8 +19,10 @@ namespace rewright::runtime {
 struct PlanSearch {
   // One of strategies(), or two of them for two levels: "data+tensor" cuts samples between groups, and layers within.
   std::string strategy = "auto";
-  std::size_t groups = 0;  // of two levels; 0: the machine's nodes
-  double seconds = 120;    // for the search
+  std::size_t groups = 0;   // of two levels; 0: the machine's nodes
+  double seconds = 120;     // for the search
+  unsigned seed = 0;        // of changes at random (plans/groups/refine.h)
+  std::size_t moves = 300;  // of them
 };
 
 struct FoundPlan {

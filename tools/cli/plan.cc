@@ -58,7 +58,9 @@ int make(const PlanOptions& options) {
   if (options.request.machine.empty() || options.output.empty())
     throw Error(ErrorCode::kUsage, "a plan needs --machine FILE and -o PLAN, or --check PLAN");
   require_writable(options.output);
-  const MadePlan made = api::make_plan(import_onnx(options.model), options.model, options.request, options.output);
+  PlanRequest request = options.request;
+  request.search.seed = static_cast<unsigned>(options.common.seed);
+  const MadePlan made = api::make_plan(import_onnx(options.model), options.model, request, options.output);
   const Plan& plan = made.plan;
   write_file(options.output, made.text);
   const nlohmann::json facts = nlohmann::json::parse(made.facts);
