@@ -1,5 +1,6 @@
 #include "api/planning.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "graph/file.h"
 #include "plans/machines/machine_file.h"
 #include "plans/simulation/simulated_trace.h"
+#include "report/plan_page.h"
 
 namespace rewright::api {
 
@@ -41,6 +43,7 @@ const std::vector<PlanOption>& options_of_plans() {
       option<Request>("loss", text("NAME"), MEMBER(loss), "what training minimizes"),
       option<Request>("optimizer", text("NAME"), MEMBER(optimizer), "how parameters move: sgd, momentum, adam, ..."),
       option<Request>("trace", text("FILE"), MEMBER(trace), "the simulated step, for Perfetto"),
+      option<Request>("report", text("FILE"), MEMBER(report), "a page of who computes what when, to look at"),
   });
   return kOptions;
 }
@@ -59,9 +62,12 @@ PlannedGraph planned_graph(const Graph& model, const std::string& name, bool for
 nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& output) {
   const Plan& plan = found.plan;
   const plans::PlanPrediction& predicted = *plan.predicted;
+  const auto most = [](const std::vector<double>& all) { return all.empty() ? 0 : *std::max_element(all.begin(), all.end()); };
   return {{"output", output},
           {"seconds", predicted.seconds},
           {"lower_bound", predicted.lower_bound},
+          {"computing_seconds", most(predicted.computing_seconds)},
+          {"exchanging_seconds", most(predicted.exchanging_seconds)},
           {"peak_bytes", predicted.most_bytes()},
           {"bytes_sent", predicted.all_sent()},
           {"processes", plan.all_processes()},
@@ -74,6 +80,19 @@ nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& outp
            {{"seconds", found.search_seconds},
             {"proof_seconds", found.proof_seconds},
             {"stop_reason", found.timed_out ? "budget" : "done"}}}};
+}
+
+// Writes what is asked for of a simulated step.
+void show_step(const Plan& plan, const PlannedGraph& planned, const Machine& machine, const PlanRequest& request,
+               const std::string& facts) {
+  Simulation simulation(machine);
+  runtime::simulate_plan(simulation, plan, planned);
+  if (!request.trace.empty()) write_file(request.trace, simulated_trace(simulation).text());
+  if (request.report.empty()) return;
+  std::optional<plans::GroupGraph> group;
+  if (plan.within) group = group_of(plan, planned.graph, planned.replaced, 0);
+  const Graph& cut_last = group ? group->graph : planned.graph;
+  write_file(request.report, plan_page({plan, cut_last, group ? &*group : nullptr, simulation, facts}));
 }
 
 }  // namespace
@@ -94,14 +113,10 @@ MadePlan make_plan(const Graph& model, const std::string& name, const PlanReques
   Plan& plan = found.plan;
   plan.purpose = std::string(request.for_training ? "training" : "inference");
   plan.loss = request.loss, plan.update = request.optimizer, plan.batch = batch;
-  if (!request.trace.empty()) {
-    Simulation simulation(machine);
-    runtime::simulate_plan(simulation, plan, planned);
-    write_file(request.trace, simulated_trace(simulation).text());
-  }
   MadePlan result;
   result.text = write_plan(plan, planned.graph, planned.replaced);
   result.facts = facts_of(found, output).dump();
+  if (!request.trace.empty() || !request.report.empty()) show_step(plan, planned, machine, request, result.facts);
   result.plan = std::move(plan);
   return result;
 }

@@ -18,7 +18,7 @@ struct PlanRequest {
   bool for_training = true;    // else for inference
   runtime::PlanSearch search;  // strategy, groups and time
   std::string loss = "softmax-cross-entropy", optimizer = "adam";
-  std::string trace;  // a file for the simulated step; empty: none
+  std::string trace, report;  // files for the simulated step and for the page (report/plan_page.h); empty: none
 };
 
 // The options of `rewright plan`, without the dashes, but for those about files of plans.

@@ -8,6 +8,7 @@
 #include "optimizer/certificates/replay.h"
 #include "optimizer/inputs/sizes.h"
 #include "report/drawing.h"
+#include "report/fill.h"
 #include "report/page.h"
 #include "rules/io.h"
 
@@ -78,25 +79,6 @@ json rules_of(const ReportSource& source) {
         {"proof", {{"status", name(rule.proof.status)}, {"digest", rule.proof.digest}, {"ranks", rule.proof.ranks}}}};
   }
   return rules;
-}
-
-// JSON that cannot end the HTML element around it.
-std::string inside_of_page(const json& data) {
-  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
-  return text;
-}
-
-// Replaces each {{NAME}} of the page once.
-std::string filled(std::string_view page, const std::map<std::string, std::string_view, std::less<>>& parts) {
-  std::string text;
-  for (std::size_t at = 0; at < page.size();) {
-    const std::size_t open = page.find("{{", at), close = open == page.npos ? page.npos : page.find("}}", open);
-    if (close == page.npos) return text.append(page.substr(at));
-    text.append(page.substr(at, open - at)).append(parts.at(std::string(page.substr(open + 2, close - open - 2))));
-    at = close + 2;
-  }
-  return text;
 }
 
 }  // namespace

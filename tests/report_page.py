@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of `optimize --report`, in a browser: it loads without errors and without a network, draws all nodes, finds them, can be
+"""The pages of `optimize --report` and `plan --report`, in a browser: they load without errors and without a network, draw all nodes, find them; the first can be
 used by keyboard, on a phone and in the dark, and gives the certificate back. Usage: report_page.py REWRIGHT CHROMIUM"""
 
 import base64
@@ -82,6 +82,38 @@ class Browser:
 def colours(page, selector):
     picture = base64.b64encode(page.locator(selector).screenshot()).decode()
     return page.evaluate(COLOURS, "data:image/png;base64," + picture)
+
+
+def plan_page(folder, model):
+    """The page of a plan for four processes in two groups, and its facts."""
+    machine, page, facts = (os.path.join(folder, name) for name in ("machine.json", "plan.html", "plan.json"))
+    link = {"latency": 1e-6, "bytes_per_second": 1e10, "shape": "switch"}
+    with open(machine, "w", encoding="utf-8") as file:
+        json.dump({"devices": {"count": 4, "per_node": 2, "operations_per_second": 1e10, "bytes_per_second": 1e10, "memory": 1e9},
+                   "links": {"node": link, "cluster": link}}, file)
+    run("plan", model, "--machine", machine, "--for", "inference", "-o", os.path.join(folder, "m.plan"), "--strategy", "data+tensor", "--report", page,
+        "--json", facts)
+    with open(facts, encoding="utf-8") as file:
+        return page, json.load(file)
+
+
+def check_plan(browser, file, facts):
+    window = Browser(browser)
+    page = window.open(file)
+    page.click("#unfold")
+    drawn = page.locator("#graph g.node").count()
+    assert drawn == page.evaluate("report.drawing.regions.reduce((n, r) => n + r.nodes.length, 0)") > 0
+    for part in ("#graph svg", "#timeline"):
+        assert colours(page, part) > 3, part
+    assert page.locator("#timeline text.name").count() == facts["processes"]
+    assert page.locator("#timeline rect").count() > facts["processes"]
+    # A button finds the nodes that are cut so.
+    page.click("#kinds .kind")
+    assert page.inner_text("#found").startswith("1 of")
+    assert page.inner_text("#details h3")
+    assert page.locator("#cuts tbody tr").count() > 0
+    assert page.locator("img").count() == 0  # names of the model
+    window.close()
 
 
 def check_desktop(browser, file, report, certificate):
@@ -182,6 +214,7 @@ def main():
         page.fill("#search", "onerror")
         assert page.inner_text("#details h3") == NAME
         window.close()
+        check_plan(browser, *plan_page(folder, model))
         browser.close()
     return 0
 

@@ -131,7 +131,8 @@ class GraphView {
         .attr('transform', (node) => `translate(${node.x},${node.y})`)
         .on('click', (node) => { d3.event.stopPropagation(); this.onSelect(node); })
         .each(function(node) { node.element = this; });
-    nodes.append('rect').attr('rx', 4).attr('x', (node) => -node.w / 2).attr('y', -17).attr('width', (node) => node.w).attr('height', 34);
+    nodes.append('rect').attr('rx', 4).attr('x', (node) => -node.w / 2).attr('y', -17).attr('width', (node) => node.w).attr('height', 34)
+        .style('fill', (node) => node.colour || null).style('fill-opacity', (node) => node.colour ? 0.45 : null);
     nodes.append('text').attr('y', -3).text((node) => node.operator);
     nodes.append('text').attr('class', 'shape').attr('y', 11).text((node) => node.shape.length > 28 ? node.shape.slice(0, 27) + '…' : node.shape);
     nodes.append('title').text((node) => `${node.name}\n${node.attributes}\n${milliseconds(node.ms)}`);

@@ -5,10 +5,6 @@
 const report = JSON.parse(document.getElementById('data').textContent);
 const facts = report.facts;
 
-function milliseconds(ms) {
-  return ms >= 0.1 || ms === 0 ? `${d3.format('.3~f')(ms)} ms` : `${d3.format('.3~r')(ms * 1e3)} us`;
-}
-
 function fillSummary() {
   const name = (path) => path.split('/').pop();
   d3.select('#title').text(`${name(facts.input)} → ${name(facts.output)}`);
@@ -48,16 +44,6 @@ function fillSizes() {
   table.append('thead').append('tr').selectAll('th').data(['Sizes', 'Weight', measured ? 'Measured' : 'Predicted', 'Times as fast']).enter().append('th')
     .text((title) => title);
   table.append('tbody').selectAll('tr').data(rows).enter().append('tr').selectAll('td').data((row) => row).enter().append('td').text((text) => text);
-}
-
-function save(id, file, text) {
-  d3.select(id).on('click', () => {
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
-    link.download = file;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
 }
 
 const views = {};
