@@ -36,6 +36,18 @@ TEST_CASE("a plan is made through C++, and says how it divides the work") {
   CHECK(report["processes"] == 4);
   CHECK(file["processes"] == 2);
   CHECK(file["within"]["processes"] == 2);
+  const std::string found = (folder.path() / "found.plan").string(), changed = (folder.path() / "changed.plan").string();
+  rewright::graph::write_file(found, plan.text());
+  CHECK(rewright_for_programs::check_plan(model, found).empty());
+  nlohmann::json other = file;
+  REQUIRE_FALSE(other["nodes"][0]["cut"]["operands"][0].is_string());
+  other["nodes"][0]["cut"]["operands"][0]["axis"] = 1;
+  rewright::graph::write_file(changed, other.dump());
+  CHECK(rewright_for_programs::check_plan(model, changed).find("node 0 (MatMul") != std::string::npos);
+  const Model another = Model::parse(
+      rewright::graph::text_bytes("agraph (float[N, 64] x, float[64, 64] w) => (float[N, 64] y) { y = MatMul(x, w) }"));
+  CHECK_THROWS_AS(rewright_for_programs::check_plan(another, found), Failure);
+  CHECK(rewright_check_plan(nullptr, nullptr, nullptr) == REWRIGHT_USAGE);
   CHECK_THROWS_AS(rewright_for_programs::plan(model, {{"colour", "red"}}), Failure);
   CHECK_THROWS_AS(rewright_for_programs::plan(model, {{"batch", "64"}}), Failure);  // no machine
   CHECK(rewright_make_plan(nullptr, nullptr, nullptr) == REWRIGHT_USAGE);

@@ -381,6 +381,15 @@ inline Plan plan(const Model& model, std::initializer_list<std::pair<std::string
   return Plan(found);
 }
 
+// Whether the plan in the file computes what the model computes: "" if that is proved, else what is wrong. Throws Failure for a
+// plan of another model.
+inline std::string check_plan(const Model& model, const std::string& file) {
+  char* reason = nullptr;
+  check(rewright_check_plan(model.get(), file.c_str(), &reason));
+  const std::unique_ptr<char, decltype(&rewright_bytes_free)> owner(reason, rewright_bytes_free);
+  return reason;
+}
+
 // Two models proved equal, or where they differ.
 class Proof {
  public:

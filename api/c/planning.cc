@@ -1,6 +1,10 @@
 // Plans for many processes.
 #include "api/planning.h"
 
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
 #include "api/c/handles.h"
 
 using rewright::c::guarded;
@@ -37,5 +41,18 @@ rewright_status rewright_make_plan(const rewright_model* model, const rewright_p
 const char* rewright_plan_text(const rewright_plan* plan) { return plan ? plan->text.c_str() : ""; }
 const char* rewright_plan_report(const rewright_plan* plan) { return plan ? plan->report.c_str() : ""; }
 void rewright_plan_free(rewright_plan* plan) { delete plan; }
+
+
+rewright_status rewright_check_plan(const rewright_model* model, const char* file, char** reason) {
+  return guarded([&] {
+    required(reason, "reason") = nullptr;
+    const rewright_model& given = required(model, "model");
+    const auto check = rewright::api::check_plan(given.graph, given.name, &required(file, "file")).check;
+    const std::string text = check.proved ? "" : check.reason;
+    *reason = static_cast<char*>(std::malloc(text.size() + 1));
+    if (!*reason) throw std::bad_alloc();
+    std::memcpy(*reason, text.c_str(), text.size() + 1);
+  });
+}
 
 }  // extern "C"
