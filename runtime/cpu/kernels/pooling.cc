@@ -1,6 +1,8 @@
-// Pools over windows in the input's layout: our own loops for channels last, otherwise oneDNN, whose maxima ignore NaN.
+// Pools over windows in the input's layout, by loops of our own; averages of large windows by oneDNN. Its maxima ignore NaN.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/kernels/pool_shape.h"
@@ -14,8 +16,9 @@ namespace {
 
 using dnnl::memory;
 
-constexpr double kElements = 16;   // of windows, per nanosecond
-constexpr double kPlainTap = 0.1;  // additional nanoseconds for a window element in oneDNN's plain loops
+constexpr double kElements = 16;       // of windows, per nanosecond
+constexpr double kPlainTap = 0.1;      // additional nanoseconds for a window element in oneDNN's plain loops
+constexpr double kPlainRowTap = 0.02;  // and in our own
 
 // Applied to the result: max(low, min(high, result * factor + the step's second input)).
 struct Behind {
@@ -145,6 +148,102 @@ class PlainAverageKernel final : public Kernel {
   const RealLoops<float>& loops_;
 };
 
+// Windows of row-major images, a row of results at a time: each tap is a vector of a row of the image, with padding around it,
+// and with strides its columns separated by their remainders.
+class PlainWindowKernel final : public Kernel {
+ public:
+  PlainWindowKernel(PoolShape shape, const RowLoops& loops) : s_(of_three_axes(std::move(shape))), loops_(loops) {
+    const std::int64_t width = s_.y[4], size = (width - 1) * s_.strides[2] + (s_.kernel[2] - 1) * (s_.dilations[2] + 1) + 1;
+    phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
+    for (std::size_t a = 0; a < 2; ++a) reach_[a] = (s_.kernel[a] - 1) * (s_.dilations[a] + 1) + 1;
+    for (std::int64_t q = 0; q < width; ++q) columns_.push_back(static_cast<float>(s_.taps(2, q).count));
+  }
+
+  static bool serves(const PoolShape& shape) { return element_count(shape.kernel) <= kMostTaps; }
+
+  void run(const Call& call) const override {
+    const std::int64_t rows = s_.x[0] * s_.x[1] * s_.y[2] * s_.y[3];
+    const double nanoseconds = static_cast<double>(rows * s_.y[4] * element_count(s_.kernel)) / kElements;
+    const std::int64_t pieces = call.workers.pieces(nanoseconds, rows);
+    call.workers.share(pieces, [&](std::int64_t piece, int) {
+      static thread_local Scratch scratch;
+      scratch.numbers.assign(static_cast<std::size_t>(reach_[0] * reach_[1]), -1);
+      scratch.rows.resize(static_cast<std::size_t>(reach_[0] * reach_[1] * row_size()));
+      scratch.padded.resize(static_cast<std::size_t>(row_size()));
+      scratch.factors.resize(columns_.size());
+      scratch.rows_counted = 0;
+      for (std::int64_t row = first_unit(rows, piece, pieces); row < first_unit(rows, piece + 1, pieces); ++row)
+        run_row(call, row, scratch);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kMostTaps = 64;
+
+  // Rows of the image as the taps read them, the last ones of each slice, with their numbers.
+  struct Scratch {
+    std::vector<float> rows, padded, factors;
+    std::vector<std::int64_t> numbers;
+    std::int64_t rows_counted = 0;  // of the window that the factors are for
+  };
+
+  std::int64_t row_size() const { return phase_ * s_.strides[2]; }
+
+  void run_row(const Call& call, std::int64_t row, Scratch& scratch) const {
+    const std::int64_t width = s_.y[4], plane = row / s_.y[3] / s_.y[2];
+    const PoolShape::Taps slices = s_.taps(0, row / s_.y[3] % s_.y[2]), vertical = s_.taps(1, row % s_.y[3]);
+    const float* taps[kMostTaps];
+    std::int64_t count = 0;
+    for (std::int64_t z = 0; z < slices.count; ++z)
+      for (std::int64_t r = 0; r < vertical.count; ++r) {
+        const float* const from = prepared(call, plane, slices.first + z * (s_.dilations[0] + 1),
+                                           vertical.first + r * (s_.dilations[1] + 1), scratch);
+        for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
+          const std::int64_t column = k * (s_.dilations[2] + 1);
+          taps[count++] = from + column % s_.strides[2] * phase_ + column / s_.strides[2];
+        }
+      }
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
+    if (count == 0) {  // dilations lead past the image
+      std::fill_n(y, width, -std::numeric_limits<float>::infinity());
+      return;
+    }
+    if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.taps_maximum(y, taps, count, width);
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    const std::int64_t rows = slices.count * vertical.count;
+    if (scratch.rows_counted != rows) {
+      scratch.rows_counted = rows;
+      for (std::size_t q = 0; q < columns_.size(); ++q)
+        scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
+    }
+    loops_.taps_sum(y, taps, count, width, scratch.factors.data());
+  }
+
+  const float* prepared(const Call& call, std::int64_t plane, std::int64_t depth, std::int64_t row, Scratch& scratch) const {
+    const std::int64_t size = s_.x[4], stride = s_.strides[2], before = s_.pads_begin[2];
+    const std::int64_t number = (plane * s_.x[2] + depth) * s_.x[3] + row;
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + number * size;
+    if (before == 0 && stride == 1 && row_size() <= size) return x;
+    const auto slot = static_cast<std::size_t>(depth % reach_[0] * reach_[1] + row % reach_[1]);
+    float* const d = scratch.rows.data() + static_cast<std::int64_t>(slot) * row_size();
+    if (scratch.numbers[slot] == number) return d;
+    scratch.numbers[slot] = number;
+    const float filler = s_.algorithm == dnnl::algorithm::pooling_max ? -std::numeric_limits<float>::infinity() : 0.0f;
+    float* const padded = stride == 1 ? d : scratch.padded.data();
+    const std::int64_t end = std::min(row_size(), before + size);
+    std::fill_n(padded, before, filler);
+    std::copy_n(x, end - before, padded + before);
+    std::fill(padded + end, padded + row_size(), filler);
+    if (stride > 1) loops_.separate(d, phase_, padded, stride, phase_);
+    return d;
+  }
+
+  PoolShape s_;
+  const RowLoops& loops_;
+  std::int64_t phase_, reach_[2];  // columns of one remainder; slices and rows that a window spans
+  std::vector<float> columns_;     // of a window that are inside the image, by result
+};
+
 class PoolPlan final : public NodePlan, public ChoosesLayout {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
@@ -177,7 +276,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 
   LayoutNeeds layout_needs(const Planner&) const override {
     const double taps = static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel));
-    LayoutNeeds needs{may_be_plain() ? kPlainTap * taps : kNoSuchKernel, 0, {node_.inputs[0]}};
+    const double plain = taps * (PlainWindowKernel::serves(shape_) ? kPlainRowTap : kPlainTap);
+    LayoutNeeds needs{may_be_plain() ? plain : kNoSuchKernel, 0, {node_.inputs[0]}};
     if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
     return needs;
   }
@@ -200,6 +300,11 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
       planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
+    if (PlainWindowKernel::serves(shape_)) {
+      planner.add_step(std::make_unique<PlainWindowKernel>(shape_, loops_for<RowLoops>(planner.options().isa)),
+                       std::move(inputs), {target});
+      return;
+    }
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, d.src_desc(), 0, -1}, {DNNL_ARG_DST, d.dst_desc(), -1, 0}};
     planner.add_step(std::make_unique<DnnlKernel>(dnnl::pooling_forward(d), d.scratchpad_desc(), std::move(arguments)),
@@ -209,7 +314,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
  private:
   bool may_be_plain() const {
     const bool alone = behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded;
-    return alone && shape_.algorithm != dnnl::algorithm::pooling_max;
+    return alone && (shape_.algorithm != dnnl::algorithm::pooling_max || PlainWindowKernel::serves(shape_));
   }
 
   const Node& node_;
@@ -221,7 +326,10 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 class MaximumKernel final : public Kernel {
  public:
   // `of_planes`: positions are counted within each plane, else from the first element on.
-  MaximumKernel(PoolShape shape, bool of_planes) : s_(of_three_axes(std::move(shape))), of_planes_(of_planes) {}
+  MaximumKernel(PoolShape shape, bool of_planes) : s_(of_three_axes(std::move(shape))), of_planes_(of_planes) {
+    for (std::size_t a = 0; a < 3; ++a)
+      for (std::int64_t p = 0; p < s_.y[a + 2]; ++p) taps_[a].push_back(s_.taps(a, p));
+  }
 
   void run(const Call& call) const override {
     const std::int64_t planes = s_.x[0] * s_.x[1];
@@ -238,7 +346,8 @@ class MaximumKernel final : public Kernel {
     for (std::int64_t o = 0; o < s_.y[2]; ++o)
       for (std::int64_t p = 0; p < s_.y[3]; ++p)
         for (std::int64_t q = 0; q < s_.y[4]; ++q) {
-          const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
+          const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(o)], &rows = taps_[1][static_cast<std::size_t>(p)],
+                                &columns = taps_[2][static_cast<std::size_t>(q)];
           std::int64_t best = -1;
           for (std::int64_t i = 0; i < slices.count; ++i)
             for (std::int64_t j = 0; j < rows.count; ++j)
@@ -256,6 +365,7 @@ class MaximumKernel final : public Kernel {
 
   PoolShape s_;
   bool of_planes_;
+  std::vector<PoolShape::Taps> taps_[3];  // by axis and position
 };
 
 class MaximumPlan final : public NodePlan {

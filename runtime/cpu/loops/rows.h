@@ -47,6 +47,13 @@ struct RowLoops {
                          const Ending& ending);  // for an empty window: -infinity
   void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor, const Ending& ending);
 
+  // Over the windows of a row of results: d[q] = maximum, or sum times factor[q], of s[t][q] for t < taps, for each q < n. taps
+  // >= 1.
+  void (*taps_maximum)(float* d, const float* const* s, Count taps, Count n);
+  void (*taps_sum)(float* d, const float* const* s, Count taps, Count n, const float* factor);
+  // d[p * d_stride + i] = s[i * step + p] for p < step and i < n
+  void (*separate)(float* d, Count d_stride, const float* s, Count step, Count n);
+
   // n times `peak_operations` multiply-adds in registers: the processor's peak rate.
   float (*peak)(float x, Count n);
   Count peak_operations;

@@ -199,6 +199,41 @@ void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, fl
   });
 }
 
+template <class F>
+inline void over_taps(float* d, const float* const* s, Count taps, Count n, F f, const float* factor) {
+  over_columns(n, [&](auto c, Count first, Count columns) {
+    using C = decltype(c);
+    V v[C::vectors];
+    for (Count k = 0; k < C::vectors; ++k) v[k] = C::load(s[0] + first + k * kLanes, columns);
+    for (Count t = 1; t < taps; ++t)
+      for (Count k = 0; k < C::vectors; ++k) v[k] = f(C::load(s[t] + first + k * kLanes, columns), v[k]);
+    for (Count k = 0; k < C::vectors; ++k) {
+      if (factor != nullptr) v[k] *= C::load(factor + first + k * kLanes, columns);
+      C::store(d + first + k * kLanes, v[k], columns);
+    }
+  });
+}
+void taps_maximum(float* d, const float* const* s, Count taps, Count n) {
+  over_taps(
+      d, s, taps, n, [](V x, V y) { return larger(x, y); }, nullptr);
+}
+void taps_sum(float* d, const float* const* s, Count taps, Count n, const float* factor) {
+  over_taps(
+      d, s, taps, n, [](V x, V y) { return x + y; }, factor);
+}
+
+template <Count kStep>
+inline void separate_by(float* d, Count d_stride, const float* s, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i)
+    for (Count p = 0; p < kStep; ++p) d[p * d_stride + i] = s[i * kStep + p];
+}
+void separate(float* d, Count d_stride, const float* s, Count step, Count n) {
+  if (step == 2) return separate_by<2>(d, d_stride, s, n);
+  for (Count p = 0; p < step; ++p)
+    for (Count i = 0; i < n; ++i) d[p * d_stride + i] = s[i * step + p];
+}
+
 constexpr Count kChains = 12;  // enough to hide the latency of a multiply-add
 float peak(float x, Count n) {
   const V factor = V{} + x, addend = V{} + (1 - x);
@@ -211,8 +246,8 @@ float peak(float x, Count n) {
   return total;
 }
 
-constexpr RowLoops kTable{swish,         softplus,  mish,           gelu,       gelu_tanh, copy,
-                          scale_columns, scale_row, window_maximum, window_sum, peak,      2 * kChains* kLanes};
+constexpr RowLoops kTable{swish,          softplus,   mish,         gelu,     gelu_tanh, copy, scale_columns,      scale_row,
+                          window_maximum, window_sum, taps_maximum, taps_sum, separate,  peak, 2 * kChains* kLanes};
 
 }  // namespace
 
