@@ -1,12 +1,15 @@
 #include "runtime/cpu/kernels/rows/row_functions.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/hash_mix.h"
 #include "runtime/cpu/loops/product_loops.h"
+#include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/planning/row_functions.h"
@@ -65,6 +68,72 @@ class NormalizationPlan final : public NodePlan {
  private:
   const Node& node_;
   planning::RowNormalization normalization_;
+};
+
+// Instances and groups of channels: rows of several channels, each with a scale and a shift.
+class GroupNormalizationKernel final : public Kernel {
+ public:
+  GroupNormalizationKernel(Isa isa, Count rows, Count channels, Count size, float epsilon, Count all_channels)
+      : products_(loops_for<ProductLoops>(isa)),
+        loops_(loops_for<RowLoops>(isa)),
+        rows_(rows),
+        channels_(channels),
+        size_(size),
+        epsilon_(epsilon),
+        all_channels_(all_channels) {}
+
+  void run(const Call& call) const override {
+    const auto input = [&](std::size_t n) { return reinterpret_cast<const float*>(call.inputs[n]); };
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const Count columns = channels_ * size_;
+    const double work = static_cast<double>(rows_) * static_cast<double>(columns);
+    call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
+      float* y = reinterpret_cast<float*>(call.outputs[0]) + r * columns;
+      products_.normalize(y, input(0) + r * columns, columns, true, epsilon_, nullptr, nullptr);
+      const Count first = r * channels_ % all_channels_;
+      for (Count c = first; c < first + channels_; ++c, y += size_)
+        loops_.scale_row(y, y, size_, input(1)[c], input(2)[c], -kInfinity, kInfinity);
+    });
+  }
+
+ private:
+  const ProductLoops& products_;
+  const RowLoops& loops_;
+  Count rows_, channels_, size_;  // channels of a row, and elements of a channel
+  float epsilon_;
+  Count all_channels_;
+};
+
+class GroupNormalizationPlan final : public NodePlan {
+ public:
+  GroupNormalizationPlan(const Node& node, Count groups) : node_(node), groups_(groups) {}
+
+  // The groups of such a node; 0: it has no kernel.
+  static Count groups(const Planner& planner, const Node& node) {
+    constexpr Count kShort = 8;  // elements of a channel
+    const Sizes sizes = planner.info(node.inputs[0]).sizes;
+    if (node.inputs.size() != 3 || sizes.size() < 3 || element_count(std::span(sizes).subspan(2)) < kShort) return 0;
+    for (const ValueId i : node.inputs)
+      if (i == kNoValue || planner.info(i).type != DataType::kFloat) return 0;
+    if (node.op->name() == "InstanceNormalization") return sizes[1];
+    return node.op->name() == "GroupNormalization" ? AttributeReader(node).number("num_groups") : 0;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    const Sizes sizes = planner.info(node_.inputs[0]).sizes;
+    std::vector<int> inputs;
+    for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(
+        std::make_unique<GroupNormalizationKernel>(planner.options().isa, sizes[0] * groups_, sizes[1] / groups_,
+                                                   element_count(std::span(sizes).subspan(2)),
+                                                   static_cast<float>(AttributeReader(node_).real("epsilon")), sizes[1]),
+        std::move(inputs), {target});
+  }
+
+ private:
+  const Node& node_;
+  Count groups_;
 };
 
 // Elements in memory: `count` of them, `inner` apart, are normalized together.
@@ -175,6 +244,8 @@ bool is_row_softmax(const Planner& planner, const Node& node) {
 
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) {
   if (!may_be_row_function(planner, node)) return nullptr;
+  if (const Count groups = GroupNormalizationPlan::groups(planner, node); groups > 0)
+    return std::make_unique<GroupNormalizationPlan>(node, groups);
   const std::vector<ValueInfo> operands = operands_of(planner, node);
   if (const auto softmax = softmax_of(planner, node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
   if (!planning::may_be_row_function(node, operands)) return nullptr;
