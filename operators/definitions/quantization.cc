@@ -174,17 +174,14 @@ struct DynamicQuantizeLinear {
     const Operand& x = in[0];
     require_elements(d, x, Elements::kReals);
     const Slice all(x, axes_from(0, x.rank()), Indices(x.rank(), 0));
-    const auto low = [=] { return minimum(all.reduced(Reduction::kMin), real(0)); };
-    const auto range = [=] { return maximum(all.reduced(Reduction::kMax), real(0)) - low(); };
-    const auto scale = [=] {
-      const Element whole = range();
-      return select(apply(functions::equal, whole, real(0)), real(1), quotient(whole, real(255), x.type()));
-    };
-    const auto zero_point = [=] { return quantized(quotient(-low(), scale(), x.type()), DataType::kUint8); };
+    const Element low = minimum(all.reduced(Reduction::kMin), real(0));
+    const Element range = maximum(all.reduced(Reduction::kMax), real(0)) - low;
+    const Element scale = select(apply(functions::equal, range, real(0)), real(1), quotient(range, real(255), x.type()));
+    const Element zero_point = quantized(quotient(-low, scale, x.type()), DataType::kUint8);
     d.output(DataType::kUint8, x.shape(),
-             [=](const Indices& i) { return quantized(quotient(x(i), scale(), x.type()), zero_point(), DataType::kUint8); });
-    d.output(x.type(), {}, [=](const Indices&) { return scale(); });
-    d.output(DataType::kUint8, {}, [=](const Indices&) { return zero_point(); });
+             [=](const Indices& i) { return quantized(quotient(x(i), scale, x.type()), zero_point, DataType::kUint8); });
+    d.output(x.type(), {}, [=](const Indices&) { return scale; });
+    d.output(DataType::kUint8, {}, [=](const Indices&) { return zero_point; });
     return d;
   }
 };
