@@ -93,6 +93,59 @@ TEST_CASE("layout operators and what stands behind them") {
   }
 }
 
+TEST_CASE("positions that are quotients and remainders of axes") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const std::int64_t block = b.pick(2, 3);
+    const Sizes s{b.pick(1, 2), b.pick(1, 3) * block * block, b.pick(1, 9) * block, b.pick(1, 9) * block};
+    ValueId y = b.input(DataType::kFloat, s);
+    if (b.pick(0, 1)) y = node(b.graph, "Abs", {y})[0];
+    switch (seed % 6) {
+      case 0:
+        y = node(b.graph, "Tile", {y}, {{"repeats", indices({1, b.pick(1, 3), b.pick(1, 3), b.pick(1, 3)})}})[0];
+        break;
+      case 1:
+        y = node(b.graph, "SpaceToDepth", {y}, {{"blocksize", Index(block)}})[0];
+        break;
+      case 2:
+        y = node(b.graph, "DepthToSpace", {y}, {{"blocksize", Index(block)}})[0];
+        break;
+      case 3:
+        y = node(b.graph, "Flatten", {y}, {{"axis", Index(b.pick(0, 4))}})[0];
+        break;
+      case 4:
+        y = node(b.graph, "Reshape", {y}, {{"shape", indices({s[3], s[0] * s[2], s[1]})}})[0];
+        break;
+      default:
+        y = node(b.graph, "Transpose", {y}, {{"perm", indices({0, 2, 3, 1})}})[0];
+        y = node(b.graph, "Reshape", {y}, {{"shape", indices({s[0] * block, s[2] / block, s[3] * s[1]})}})[0];
+    }
+    b.check(y);
+  }
+}
+
+TEST_CASE("the largest and smallest elements, and where they stand") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kHalf,  DataType::kInt8,
+                                          DataType::kUint8, DataType::kInt32,  DataType::kInt64, DataType::kUint16};
+    ElementwiseBuilder b(seed);
+    const Sizes s{b.pick(1, 4), b.pick(1, 60), b.pick(1, 4)};
+    const std::int64_t axis = b.pick(0, 2);
+    const DataType type = kTypes[seed % std::size(kTypes)];
+    // Few distinct numbers, so that many are equal.
+    const bool is_unsigned = type == DataType::kUint8 || type == DataType::kUint16;
+    ValueId x = b.input(type, s, is_unsigned ? 0 : -9, 9);
+    if (type == DataType::kFloat && b.pick(0, 1)) x = node(b.graph, "Round", {x})[0];
+    const std::vector<ValueId> found = node(
+        b.graph, "TopK", {x},
+        {{"axis", Index(axis)}, {"k", Index(b.pick(0, s[static_cast<std::size_t>(axis)]))}, {"largest", Index(b.pick(0, 1))}});
+    b.graph.add_output("where", found[1]);
+    b.check(found[0], 0);
+  }
+}
+
 TEST_CASE("concatenation, slices and padding split into boxes") {
   for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     CAPTURE(seed);
@@ -160,14 +213,16 @@ TEST_CASE("running sums and products") {
     ElementwiseBuilder b(seed);
     Sizes sizes;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 9));
-    const DataType type = seed % 4 == 0 ? DataType::kInt64 : seed % 4 == 1 ? DataType::kDouble : DataType::kFloat;
+    static constexpr DataType kTypes[] = {DataType::kInt64, DataType::kDouble, DataType::kFloat, DataType::kFloat,
+                                          DataType::kInt32, DataType::kHalf,   DataType::kFloat};
+    const DataType type = kTypes[seed % std::size(kTypes)];
     ValueId x = b.input(type, sizes);
     if (b.pick(0, 1)) x = node(b.graph, "Abs", {x})[0];
     const ValueId y = node(b.graph, b.pick(0, 1) ? "CumSum" : "CumProd", {x},
                            {{"axis", Index(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 1))},
                             {"exclusive", b.pick(0, 1) == 1},
                             {"reverse", b.pick(0, 1) == 1}})[0];
-    b.check(b.pick(0, 1) ? y : node(b.graph, "Neg", {y})[0]);
+    b.check(b.pick(0, 1) ? y : node(b.graph, "Neg", {y})[0], type == DataType::kHalf ? 2e-3 : 2e-5);
   }
 }
 
@@ -211,7 +266,14 @@ TEST_CASE("softmax and normalizations run in stages") {
   ElementwiseBuilder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 5, 7, 9});
   const ValueId scale = b.input(DataType::kFloat, {5}), shift = b.input(DataType::kFloat, {5});
-  b.check(node(b.graph, "InstanceNormalization", {x, scale, shift})[0], 1e-4);
+  b.graph.add_output("instances", node(b.graph, "InstanceNormalization", {x, scale, shift})[0]);
+  b.graph.add_output("lengths", node(b.graph, "LpNormalization", {x}, {{"axis", Index(3)}})[0]);
+  b.check(node(b.graph, "GroupNormalization", {x, scale, shift}, {{"num_groups", Index(1)}})[0], 1e-4);
+  ElementwiseBuilder g(2);
+  const ValueId z = g.input(DataType::kFloat, {2, 12, 3, 5});
+  g.check(node(g.graph, "GroupNormalization", {z, g.input(DataType::kFloat, {12}), g.input(DataType::kFloat, {12})},
+               {{"num_groups", Index(4)}})[0],
+          1e-4);
 }
 
 TEST_CASE("integers, truth values, gathers, conversions") {

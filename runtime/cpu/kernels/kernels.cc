@@ -11,6 +11,7 @@ namespace rewright::cpu {
 using PlanNode = std::unique_ptr<NodePlan>(Planner& planner, const Node& node);
 using PlanExpression = bool(Planner& planner, const Expression& expression);
 
+PlanNode plan_arg_extremum;            // arg_extremum.cc
 PlanNode plan_concatenation;           // concatenation.cc
 PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // pooling.cc
@@ -18,6 +19,7 @@ PlanNode plan_pool;
 PlanNode plan_global_average;
 PlanNode plan_random_bits;      // random_bits.cc
 PlanNode plan_scatter;          // scatter.cc
+PlanNode plan_top_k;            // top_k.cc
 PlanNode plan_convolution;      // convolution/convolution.cc
 PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
 PlanNode plan_product;          // product/products.cc
@@ -38,6 +40,8 @@ PlanExpression plan_generated;   // generated.cc
 namespace {
 
 constexpr NodeKernel kNodeKernels[] = {
+    {"ArgMax", plan_arg_extremum},
+    {"ArgMin", plan_arg_extremum},
     {"AveragePool", plan_quantized_pool},
     {"AveragePool", plan_pool},
     {"Concat", plan_concatenation},
@@ -64,6 +68,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"RandomBits", plan_random_bits},
     {"ScatterElements", plan_scatter},
     {"ScatterND", plan_scatter},
+    {"TopK", plan_top_k},
     {BlockProduct::kName, plan_block_product},
     {CachedAttention::kName, plan_cached_attention},
 };

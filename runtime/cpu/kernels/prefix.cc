@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "expressions/free_variables.h"
+#include "expressions/tensor.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 #include "runtime/cpu/tile/stages.h"
 
 namespace rewright::cpu {
@@ -18,52 +20,94 @@ struct Prefix {
   bool exclusive, reverse;
 };
 
+// An element of 16 bits.
+template <float (*kToFloat)(std::uint16_t), std::uint16_t (*kFromFloat)(float)>
+struct ShortFloat {
+  std::uint16_t bits;
+  explicit ShortFloat(double v) : bits(kFromFloat(static_cast<float>(v))) {}
+  explicit operator double() const { return static_cast<double>(kToFloat(bits)); }
+};
+using Half = ShortFloat<half_to_float, float_to_half>;
+using Bfloat16 = ShortFloat<bfloat16_to_float, float_to_bfloat16>;
+
+// The tile engine's loops for elements of type T; null: it has none.
+template <class T>
+const auto* running_loops(Isa isa) {
+  if constexpr (std::is_same_v<T, std::int64_t>)
+    return static_cast<const Arithmetic<std::int64_t>*>(&loops_for<LoopTables>(isa).i64);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<const Arithmetic<T>*>(&real_loops<T>(isa));
+  else
+    return static_cast<const Arithmetic<std::int64_t>*>(nullptr);
+}
+
 // Computes the body by a tile program, then accumulates in place; floats in double.
 template <class T>
 class PrefixKernel final : public Kernel {
  public:
-  PrefixKernel(const Prefix& prefix, StagedProgram program, const Sizes& sizes)
+  PrefixKernel(const Prefix& prefix, StagedProgram program, const Sizes& sizes, Isa isa)
       : program_(std::move(program)),
         reduction_(prefix.reduction),
         exclusive_(prefix.exclusive),
         reverse_(prefix.reverse),
         length_(sizes[prefix.axis]),
         inner_(element_count(std::span(sizes).subspan(prefix.axis + 1))),
-        rows_(element_count(std::span(sizes).first(prefix.axis)) * inner_) {}
+        outer_(element_count(std::span(sizes).first(prefix.axis))),
+        loops_(running_loops<T>(isa)) {}
 
   std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
 
+  // Along the last axis row by row, else for some columns at a time.
   void run(const Call& call) const override {
     constexpr double kElements = 0.5;  // a nanosecond
     program_.run(call.inputs, call.outputs[0], call.scratch, call.workers);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
-    call.workers.for_each(rows_, static_cast<double>(rows_ * length_) / kElements, [&](std::int64_t row, int) {
-      T* const first = y + row / inner_ * length_ * inner_ + row % inner_;
-      const std::int64_t step = reverse_ ? -inner_ : inner_;
-      accumulate(reverse_ ? first + (length_ - 1) * inner_ : first, step);
+    const double nanoseconds = static_cast<double>(outer_ * inner_ * length_) / kElements;
+    if (inner_ == 1)
+      return call.workers.for_each(outer_, nanoseconds, [&](std::int64_t row, int) {
+        accumulate(reverse_ ? y + (row + 1) * length_ - 1 : y + row * length_);
+      });
+    if (loops_ == nullptr)
+      return call.workers.for_each(outer_ * inner_, nanoseconds, [&](std::int64_t row, int) {
+        T* const first = y + row / inner_ * length_ * inner_ + row % inner_;
+        accumulate(reverse_ ? first + (length_ - 1) * inner_ : first);
+      });
+    const std::int64_t blocks = (inner_ + kColumns - 1) / kColumns;
+    call.workers.for_each(outer_ * blocks, nanoseconds, [&](std::int64_t number, int) {
+      const std::int64_t column = number % blocks * kColumns;
+      accumulate_columns(y + number / blocks * length_ * inner_ + column, std::min(kColumns, inner_ - column));
     });
   }
 
  private:
-  using Total = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  using Total = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
+  static constexpr std::int64_t kColumns = 256;
 
-  void accumulate(T* at, std::int64_t step) const {
-    switch (reduction_) {
-      case Reduction::kSum:
-        return accumulate(at, step, Total(0), [](Total a, Total b) {
-          if constexpr (std::is_integral_v<Total>)
-            return static_cast<Total>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-          else
-            return a + b;
-        });
-      default:
-        return accumulate(at, step, Total(1), [](Total a, Total b) {
-          if constexpr (std::is_integral_v<Total>)
-            return static_cast<Total>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-          else
-            return a * b;
-        });
-    }
+  bool is_product() const { return reduction_ == Reduction::kProduct; }
+
+  void accumulate_columns(T* y, std::int64_t columns) const {
+    Total totals[kColumns];
+    std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>)
+      for (std::int64_t n = 0; n < length_; ++n)
+        loops_->run_on(y + (reverse_ ? length_ - 1 - n : n) * inner_, totals, is_product(), exclusive_, columns);
+  }
+
+  void accumulate(T* at) const {
+    const std::int64_t step = reverse_ ? -inner_ : inner_;
+    if (is_product())
+      return accumulate(at, step, Total(1), [](Total a, Total b) {
+        if constexpr (std::is_integral_v<Total>)
+          return static_cast<Total>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+        else
+          return a * b;
+      });
+    accumulate(at, step, Total(0), [](Total a, Total b) {
+      if constexpr (std::is_integral_v<Total>)
+        return static_cast<Total>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      else
+        return a + b;
+    });
   }
 
   template <class F>
@@ -78,7 +122,8 @@ class PrefixKernel final : public Kernel {
   StagedProgram program_;
   Reduction reduction_;
   bool exclusive_, reverse_;
-  std::int64_t length_, inner_, rows_;
+  std::int64_t length_, inner_, outer_;
+  decltype(running_loops<T>(Isa::kBaseline)) loops_;
 };
 
 // nullopt if the expression is not such a reduction along an axis of the output.
@@ -107,14 +152,35 @@ std::optional<Prefix> match_prefix(const Element& element, const Indices& positi
 }
 
 // Null for types without a kernel.
-std::unique_ptr<Kernel> make_prefix(const Prefix& prefix, StagedProgram program, DataType type, const Sizes& sizes) {
+std::unique_ptr<Kernel> make_prefix(const Prefix& prefix, StagedProgram program, DataType type, const Sizes& sizes, Isa isa) {
+  const auto make = [&]<class T>(T*) -> std::unique_ptr<Kernel> {
+    return std::make_unique<PrefixKernel<T>>(prefix, std::move(program), sizes, isa);
+  };
   switch (type) {
     case DataType::kFloat:
-      return std::make_unique<PrefixKernel<float>>(prefix, std::move(program), sizes);
+      return make(static_cast<float*>(nullptr));
     case DataType::kDouble:
-      return std::make_unique<PrefixKernel<double>>(prefix, std::move(program), sizes);
+      return make(static_cast<double*>(nullptr));
+    case DataType::kHalf:
+      return make(static_cast<Half*>(nullptr));
+    case DataType::kBfloat16:
+      return make(static_cast<Bfloat16*>(nullptr));
+    case DataType::kInt8:
+      return make(static_cast<std::int8_t*>(nullptr));
+    case DataType::kUint8:
+      return make(static_cast<std::uint8_t*>(nullptr));
+    case DataType::kInt16:
+      return make(static_cast<std::int16_t*>(nullptr));
+    case DataType::kUint16:
+      return make(static_cast<std::uint16_t*>(nullptr));
+    case DataType::kInt32:
+      return make(static_cast<std::int32_t*>(nullptr));
+    case DataType::kUint32:
+      return make(static_cast<std::uint32_t*>(nullptr));
     case DataType::kInt64:
-      return std::make_unique<PrefixKernel<std::int64_t>>(prefix, std::move(program), sizes);
+      return make(static_cast<std::int64_t*>(nullptr));
+    case DataType::kUint64:
+      return make(static_cast<std::int64_t*>(nullptr));
     default:
       return nullptr;
   }
@@ -130,7 +196,7 @@ bool plan_prefix(Planner& planner, const Expression& e) {
   for (const ValueId v : e.operands) types.push_back({planner.info(v).type, planner.info(v).sizes, kPlain});
   auto program = compile_stages(prefix->body, e.position, {out.type, out.sizes, kPlain}, types, {planner.options().isa, false});
   if (!program) return false;
-  auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes);
+  auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes, planner.options().isa);
   if (!kernel) return false;
   std::vector<int> inputs;
   for (const ValueId v : e.operands) inputs.push_back(planner.storage(v, kPlain));

@@ -40,6 +40,9 @@ struct Instruction {
     kLess,
     kLessEqual,  // for arguments of either kind; the result is an integer
     kSelect,
+    kSelectEqual,  // of reals: arguments[2] where the first two are equal, else arguments[3]
+    kSelectLess,
+    kSelectLessEqual,
     kToInteger,
     kToReal,
     kReduce,  // the block `child`
@@ -49,7 +52,7 @@ struct Instruction {
   bool integer = false;            // the kind of the destination
   bool tolerant = false;           // kPosition, kGatherAxis: any position will do if the index has none
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
-  int arguments[3] = {-1, -1, -1};
+  int arguments[4] = {-1, -1, -1, -1};
   int operand = -1;
   Affine affine;  // kLoad, kGatherAxis, kGatherRows: the element's position in the operand; kIndices: the value
   double real = 0;

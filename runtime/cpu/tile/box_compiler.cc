@@ -17,7 +17,7 @@ using Kind = ElementNode::Kind;
 BoxProgram BoxCompiler::compile(const Element& element) {
   box_.blocks.emplace_back();
   box_.blocks[0].result = without_integers(emit(element, 0));
-  for (Block& block : box_.blocks) fuse_multiply_add(block);
+  for (Block& block : box_.blocks) fuse(block);
   return std::move(box_);
 }
 

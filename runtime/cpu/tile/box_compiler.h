@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -105,6 +106,9 @@ class BoxCompiler {
   int emit_read(const ElementNode& e, int block, bool as_real = false);
 
   int emit_access(const ElementNode& e, const TileOperand& operand, bool integer, int block);
+  static Index joined(const Index& sum);
+  // The address of a read whose positions are not affine, but its address is.
+  std::optional<Affine> joined_address(const ElementNode& e, const TileOperand& operand) const;
 
   // An address as a sum: terms that are certainly inside, and axes whose positions must be clamped.
   struct Address {
@@ -128,7 +132,8 @@ class BoxCompiler {
   // A result that becomes an integer, clamped to the range of a small output type, is stored from the real.
   int without_integers(int result) const;
 
-  static void fuse_multiply_add(Block& block);
+  // Products that are added at once, and comparisons that select at once.
+  static void fuse(Block& block);
 
   DataType output_type_;
   const std::vector<TileOperand>& operands_;

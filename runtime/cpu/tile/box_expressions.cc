@@ -1,6 +1,7 @@
 // Operations, functions and reductions.
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "runtime/cpu/tile/box_compiler.h"
 
@@ -26,10 +27,8 @@ int BoxCompiler::emit_here(const Element& e, int block) {
       return emit_read(*e, block);
     case Kind::kAdd:
       return emit_add(*e, block);
-    case Kind::kMultiply: {
-      if (e->scalar == Scalar::kBoolean) return emit_binary(*e, In::kMultiply, block);
-      return emit_binary(*e, In::kMultiply, block);
-    }
+    case Kind::kMultiply:  // vectors of integers have no instruction for it, and truth values are 0 and 1
+      return emit_binary(*e, e->scalar == Scalar::kBoolean ? In::kMinimum : In::kMultiply, block);
     case Kind::kDivide:
       return emit_binary(*e, In::kDivide, block);
     case Kind::kMaximum:
@@ -107,7 +106,7 @@ int BoxCompiler::emit_function(const ElementNode& e, int block) {
     if (&f == &fn::equal) return add(block, In::kEqual, true, a, b);
     if (&f == &fn::less) return add(block, In::kLess, true, a, b);
     if (&f == &fn::less_equal) return add(block, In::kLessEqual, true, a, b);
-    if (&f == &fn::logical_and) return add(block, In::kMultiply, true, a, b);
+    if (&f == &fn::logical_and) return add(block, In::kMinimum, true, a, b);
     if (&f == &fn::logical_or) return add(block, In::kMaximum, true, a, b);
     return function(f, e, integer_arguments, block, a, b);
   }
@@ -207,19 +206,42 @@ int BoxCompiler::without_integers(int result) const {
   return low && high ? last.arguments[0] : result;
 }
 
-void BoxCompiler::fuse_multiply_add(Block& block) {
+namespace {
+
+std::vector<int> uses_of(const Block& block) {
   std::vector<int> uses(block.instructions.size());
   for (const Instruction& i : block.instructions)
     for (const int a : i.arguments)
       if (a >= 0 && i.kind != Instruction::Kind::kOuter) ++uses[a];
+  return uses;
+}
+
+}  // namespace
+
+void BoxCompiler::fuse(Block& block) {
+  using In = Instruction::Kind;
+  const std::vector<int> uses = uses_of(block);
   for (Instruction& i : block.instructions) {
-    if (i.kind != Instruction::Kind::kAdd) continue;
+    if (i.kind == In::kSelect && !i.integer) {
+      const Instruction& condition = block.instructions[i.arguments[0]];
+      const bool compares = condition.kind == In::kEqual || condition.kind == In::kLess || condition.kind == In::kLessEqual;
+      if (!compares || condition.integer_arguments || uses[i.arguments[0]] != 1 || i.arguments[0] == block.result) continue;
+      i.kind = condition.kind == In::kEqual  ? In::kSelectEqual
+               : condition.kind == In::kLess ? In::kSelectLess
+                                             : In::kSelectLessEqual;
+      i.arguments[3] = i.arguments[2];
+      i.arguments[2] = i.arguments[1];
+      i.arguments[1] = condition.arguments[1];
+      i.arguments[0] = condition.arguments[0];
+      continue;
+    }
+    if (i.kind != In::kAdd) continue;
     for (int side = 0; side < 2; ++side) {
       const int m = i.arguments[side];
       const Instruction& product = block.instructions[m];
-      if (product.kind != Instruction::Kind::kMultiply || uses[m] != 1 || m == block.result) continue;
+      if (product.kind != In::kMultiply || uses[m] != 1 || m == block.result) continue;
       const int other = i.arguments[1 - side];
-      i.kind = Instruction::Kind::kMultiplyAdd;
+      i.kind = In::kMultiplyAdd;
       i.arguments[0] = product.arguments[0];
       i.arguments[1] = product.arguments[1];
       i.arguments[2] = other;

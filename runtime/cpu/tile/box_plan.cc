@@ -159,6 +159,15 @@ bool reduces_along(const BoxPlan& plan, const Block& block) {
   return along > around;
 }
 
+// Short reductions are evaluated for several elements of the output at once: instructions take some time however short their
+// tiles are.
+Count reduced_together(const BoxPlan& plan, int b, Count budget) {
+  constexpr std::size_t kMostVariables = 12;
+  const Tiling &outer = plan.blocks[0].tiling, &own = plan.blocks[static_cast<std::size_t>(b)].tiling;
+  if (own.count != 1 || outer.variables.size() + own.variables.size() > kMostVariables) return 1;
+  return std::clamp<Count>(budget / own.tile_size, 1, outer.tile_size);
+}
+
 }  // namespace
 
 BoxPlan plan_box(BoxProgram given, bool in_order) {
@@ -193,6 +202,10 @@ BoxPlan plan_box(BoxProgram given, bool in_order) {
         if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);
     }
     plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
+    if (block.along) {
+      plan.blocks[b].together = reduced_together(plan, static_cast<int>(b), budget);
+      plan.block_elements[b] *= plan.blocks[b].together;
+    }
     const Tiling& outer = plan.blocks[0].tiling;
     if (block.part == Block::Part::kRow) plan.block_elements[b] = outer.tile.back();
     if (block.part == Block::Part::kRows) plan.block_elements[b] = outer.tile_size / outer.tile.back();

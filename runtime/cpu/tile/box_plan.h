@@ -40,7 +40,8 @@ struct BlockPlan {
   std::vector<bool> kept;   // repeated loads: their registers have memory of their own
   std::vector<int> buffer;  // by register; -1: none needed
   int buffers = 0;
-  Tiling tiling;                    // of the output, or of the reduction's variables
+  Tiling tiling;       // of the output, or of the reduction's variables
+  Count together = 1;  // for a reduction along its variables that is one tile: elements of the output that share an evaluation
   std::vector<int> loop_variables;  // for a reduction around tiles: its variables with more than one step
 };
 

@@ -215,6 +215,48 @@ int BoxCompiler::emit_read(const ElementNode& e, int block, bool as_real) {
   return emit_access(e, operand, integer, block);
 }
 
+namespace {
+
+// x div n, where x may be a quotient itself.
+Index quotient_of(const Index& x, const Index& n) {
+  const Atom* const atom = x.as_atom();
+  const bool nested = atom != nullptr && atom->kind == Atom::Kind::kFloorDiv && atom->arguments[1].is_constant();
+  return nested ? floor_div(atom->arguments[0], atom->arguments[1] * n) : floor_div(x, n);
+}
+
+}  // namespace
+
+// c * (x div n) + d * (x mod n) = d * x for c = d * n, as in the address of a reshaped tensor.
+Index BoxCompiler::joined(const Index& sum) {
+  const auto is = [](const Monomial& m, Atom::Kind kind) {
+    return m.factors.size() == 1 && m.factors[0]->kind == kind && m.factors[0]->arguments[1].is_constant();
+  };
+  if (sum.is_constant()) return sum;
+  for (const Monomial& low : sum.polynomial()->monomials) {
+    if (!is(low, Atom::Kind::kMod)) continue;
+    const Index &x = low.factors[0]->arguments[0], &n = low.factors[0]->arguments[1];
+    const Index quotient = quotient_of(x, n);
+    for (const Monomial& high : sum.polynomial()->monomials) {
+      if (!is(high, Atom::Kind::kFloorDiv) && !is(high, Atom::Kind::kMod)) continue;
+      const Index term = Index(high.coefficient) * Index::atom(high.factors[0]);
+      if (term != Index(low.coefficient) * n * quotient) continue;
+      return joined(sum - term - Index(low.coefficient) * Index::atom(low.factors[0]) + Index(low.coefficient) * x);
+    }
+  }
+  return sum;
+}
+
+std::optional<Affine> BoxCompiler::joined_address(const ElementNode& e, const TileOperand& operand) const {
+  const auto strides = strides_of(operand.sizes, operand.layout);
+  Index sum;
+  for (std::size_t a = 0; a < e.position.size(); ++a) {
+    const auto bounds = variables_.bounds(e.position[a]);
+    if (!bounds || bounds->low < 0 || bounds->high > operand.sizes[a]) return std::nullopt;
+    sum += e.position[a] * Index(strides[a]);
+  }
+  return variables_.affine(joined(sum));
+}
+
 int BoxCompiler::emit_access(const ElementNode& e, const TileOperand& operand, bool integer, int block) {
   using In = Instruction::Kind;
   std::vector<Affine> position;
@@ -232,6 +274,13 @@ int BoxCompiler::emit_access(const ElementNode& e, const TileOperand& operand, b
     return add(block, std::move(i));
   }
   if (operand.layout.blocked()) throw NotCompilable();
+  if (const auto affine = joined_address(e, operand)) {
+    Instruction i{In::kLoad};
+    i.integer = integer;
+    i.operand = e.operand;
+    i.affine = in_box(*affine);
+    return add(block, std::move(i));
+  }
   return emit_gather(e, operand, integer, block);
 }
 

@@ -23,14 +23,14 @@ bool wants_double(const TileOperand& output, const std::vector<TileOperand>& ope
 
 }  // namespace
 
-std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices& position, const TileOperand& output,
+std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& given_position, const TileOperand& given_output,
                                            std::vector<TileOperand> operands, const TileOptions& options) {
   try {
-    Variables variables;
-    for (std::size_t a = 0; a < position.size(); ++a) {
-      const Atom* atom = position[a].as_atom();
-      variables.add(atom != nullptr ? atom->id : ~std::uint64_t{a}, {0, output.sizes[a]});
-    }
+    const Computed computed = with_split_axes({given, given_position, given_output.sizes}, given_output, operands);
+    const auto& [element, position, sizes] = computed;
+    TileOperand output = given_output;
+    output.sizes = sizes;
+    const Variables variables = computed.variables();
     const bool in_double = options.precision_double || wants_double(output, operands);
     if (options.in_order && !(output.layout.plain() && is_held(output.type, in_double))) return nullptr;
     std::vector<BoxProgram> boxes;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "expressions/free_variables.h"
+
 namespace rewright::cpu {
 
 namespace {
@@ -73,7 +75,78 @@ std::optional<Cut> find_cut(const Element& e, const Variables& variables, std::s
   return std::nullopt;
 }
 
+// An output axis, and the size of its inner part.
+struct Split {
+  std::size_t axis;
+  std::int64_t inner;
+};
+
+constexpr std::int64_t kShortRow = 8;  // elements: to go through shorter rows takes longer than to gather
+
+std::optional<Split> split_for(const Atom& atom, const Variables& variables, std::size_t axes) {
+  if (atom.kind != Atom::Kind::kFloorDiv && atom.kind != Atom::Kind::kMod) return std::nullopt;
+  const Index &x = atom.arguments[0], &n = atom.arguments[1];
+  const auto dividend = variables.affine(x);
+  if (!dividend || !n.is_constant() || n.value() <= 1 || variables.affine(mod(x, n))) return std::nullopt;
+  std::size_t innermost = 0;
+  for (std::size_t a = 0; a < axes; ++a)
+    if (variables.range(a).high > 1) innermost = a;
+  for (std::size_t a = 0; a < axes; ++a) {
+    const std::int64_t c = dividend->coefficient(a), size = variables.range(a).high;
+    if (c <= 0 || c >= n.value() || n.value() % c != 0) continue;
+    const std::int64_t inner = n.value() / c;
+    if (inner < size && size % inner == 0 && (a != innermost || inner >= kShortRow)) return Split{a, inner};
+  }
+  return std::nullopt;
+}
+
+std::optional<Split> find_split(const Element& e, const Variables& variables, std::size_t axes,
+                                std::set<const ElementNode*>& seen) {
+  if (!seen.insert(e.get()).second) return std::nullopt;
+  std::optional<Split> found;
+  for_each_index(*e, [&](const Index& index) {
+    for_each_atom(index, [&](const Atom& atom) {
+      if (!found) found = split_for(atom, variables, axes);
+    });
+  });
+  for (const Element& argument : e->arguments)
+    if (!found) found = find_split(argument, variables, axes, seen);
+  return found;
+}
+
 }  // namespace
+
+Variables Computed::variables() const {
+  Variables result;
+  for (std::size_t a = 0; a < position.size(); ++a) {
+    const Atom* atom = position[a].as_atom();
+    result.add(atom != nullptr ? atom->id : ~std::uint64_t{a}, {0, sizes[a]});
+  }
+  return result;
+}
+
+Computed with_split_axes(Computed c, const TileOperand& output, const std::vector<TileOperand>& operands) {
+  constexpr std::size_t kMostAxes = 10;
+  const bool blocked = std::any_of(operands.begin(), operands.end(), [](const TileOperand& o) { return o.layout.blocked(); });
+  if (!output.layout.plain() || blocked || element_count(c.sizes) == 0) return c;
+  while (c.sizes.size() < kMostAxes) {
+    std::set<const ElementNode*> seen;
+    const auto split = find_split(c.element, c.variables(), c.sizes.size(), seen);
+    if (!split) break;
+    const Atom* const axis = c.position[split->axis].as_atom();
+    const Index outer = Index::fresh("o"), inner = Index::fresh("r");
+    c.element = rewrite(c.element, {}, [&](const Atom& atom) -> std::optional<Index> {
+      if (atom.kind != Atom::Kind::kBound || atom.id != axis->id) return std::nullopt;
+      return outer * Index(split->inner) + inner;
+    });
+    const auto at = static_cast<std::ptrdiff_t>(split->axis);
+    c.sizes[split->axis] /= split->inner;
+    c.sizes.insert(c.sizes.begin() + at + 1, split->inner);
+    c.position[split->axis] = outer;
+    c.position.insert(c.position.begin() + at + 1, inner);
+  }
+  return c;
+}
 
 std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& sizes) {
   std::vector<Condition> conditions;

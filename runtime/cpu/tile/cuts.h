@@ -1,4 +1,4 @@
-// Guards on output positions: where to split the output so that they are decided on both sides.
+// Guards on output positions: where to cut the output so that they are decided on both sides. Quotients: how to split its axes.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,20 @@ struct Cut {
 // A cut that decides a guard which is undecided within the variables' ranges; the first `axes` variables are the output's.
 std::optional<Cut> find_cut(const Element& element, const Variables& variables, std::size_t axes,
                             const std::vector<TileOperand>& operands);
+
+// An expression over the axes of an output.
+struct Computed {
+  Element element;
+  Indices position;  // the axes' atoms
+  Sizes sizes;
+
+  Variables variables() const;
+};
+
+// The same output with some axes i split into two, i = n * o + r with r < n, where positions are quotients i div n and
+// remainders i mod n: they are affine in o and r. Nothing is split if the layout of the output or of an operand depends on the
+// axes.
+Computed with_split_axes(Computed computed, const TileOperand& output, const std::vector<TileOperand>& operands);
 
 // The conditions for a read to be inside an operand of these sizes.
 std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& sizes);

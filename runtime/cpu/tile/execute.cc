@@ -98,6 +98,7 @@ void Executor<R>::set_up_block(Context& c, std::size_t b, std::byte* memory) con
   Tile& tile = c.tiles[b];
   tile.variables = p.tiling.variables;
   const std::vector<int>& outer = plan.blocks[0].tiling.variables;
+  if (p.together > 1) tile.variables.insert(tile.variables.begin(), outer.begin(), outer.end());
   if (plan.program.blocks[b].part == Block::Part::kRows) tile.variables.assign(outer.begin(), outer.end() - 1);
   if (plan.program.blocks[b].part == Block::Part::kRow) tile.variables.assign(1, outer.back());
   tile.size = 0;

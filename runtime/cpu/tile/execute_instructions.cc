@@ -151,12 +151,18 @@ void Executor<R>::read(Context& c, int b, int r, const Tile& tile, bool must_cop
     default: {  // kOuter
       const Block& block = c.plan->program.blocks[b];
       void* const source = c.blocks[block.parent].at[i.arguments[0]];
-      if (!block.along)
+      if (!block.along) {
         c.blocks[b].at[r] = source;
-      else if (i.integer)
-        integer_.fill(integers(c, b, r), static_cast<std::int64_t*>(source)[c.element[b]], tile.size);
-      else
-        real_.fill(reals(c, b, r), static_cast<R*>(source)[c.element[b]], tile.size);
+        return;
+      }
+      const BlockPlan& p = c.plan->blocks[b];
+      const Count n = p.together > 1 ? p.tiling.tile_size : tile.size;
+      for (Count row = 0; row * n < tile.size; ++row) {
+        if (i.integer)
+          integer_.fill(integers(c, b, r) + row * n, static_cast<std::int64_t*>(source)[c.element[b] + row], n);
+        else
+          real_.fill(reals(c, b, r) + row * n, static_cast<R*>(source)[c.element[b] + row], n);
+      }
     }
   }
 }
@@ -293,6 +299,12 @@ void Executor<R>::compute(Context& c, int b, int r, Count n) const {
     case In::kSelect:
       if (i.integer) return integer_.select(d_integer, integer_at(0), integer_at(1), integer_at(2), n);
       return real_.select(d, integer_at(0), real_at(1), real_at(2), n);
+    case In::kSelectEqual:
+      return real_.select_equal(d, real_at(0), real_at(1), real_at(2), real_at(3), n);
+    case In::kSelectLess:
+      return real_.select_less(d, real_at(0), real_at(1), real_at(2), real_at(3), n);
+    case In::kSelectLessEqual:
+      return real_.select_less_equal(d, real_at(0), real_at(1), real_at(2), real_at(3), n);
     case In::kToInteger:
       return real_.to_integer(d_integer, real_at(0), n);
     case In::kToReal:
@@ -312,6 +324,18 @@ void Executor<R>::compute(Context& c, int b, int r, Count n) const {
 template <class R>
 void Executor<R>::function(const Context& c, int b, int r, Count n) const {
   const Instruction& i = instruction(c, b, r);
+  const Function& f = *i.function;
+  if (i.integer_arguments) {
+    const std::int64_t* const x = integers(c, b, i.arguments[0]);
+    if (const auto loop = f.arity == 1 ? integer_.unary(f) : nullptr) return loop(integers(c, b, r), x, n);
+    if (const auto loop = f.arity == 2 ? integer_.binary(f) : nullptr)
+      return loop(integers(c, b, r), x, integers(c, b, i.arguments[1]), n);
+  } else {
+    const R* const x = reals(c, b, i.arguments[0]);
+    if (const auto loop = i.integer && f.arity == 1 ? real_.predicate(f) : nullptr) return loop(integers(c, b, r), x, n);
+    if (const auto loop = !i.integer && f.arity == 2 ? real_.binary(f) : nullptr)
+      return loop(reals(c, b, r), x, reals(c, b, i.arguments[1]), n);
+  }
   for (Count e = 0; e < n; ++e) {
     if (i.integer_arguments) {
       std::int64_t arguments[2] = {};

@@ -137,7 +137,7 @@ void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile) cons
   if (summed) finish(levels);
 }
 
-// Reduces each element of the tile separately, over tiles of the reduction's variables.
+// Reduces each element of the tile separately, over tiles of the reduction's variables; short ones several at a time.
 template <class R>
 void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const {
   const int child = c.plan->program.blocks[b].instructions[r].child;
@@ -148,32 +148,66 @@ void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const
   const std::size_t rank = tile.variables.size();
   Count starts[16], steps[16] = {};
   for (std::size_t k = 0; k < rank; ++k) starts[k] = c.current[tile.variables[k]];
-  for (Count element = 0; element < tile.size; ++element) {
+  const Count together = c.plan->blocks[child].together;
+  for (Count element = 0; element < tile.size;) {
     c.element[child] = element;
-    double real_total = 0;
-    std::int64_t integer_total = 0;
-    for (Count t = 0; t < tiling.count; ++t) {
-      Tile& inner = c.tiles[child];
-      tiling.select(t, inner, c.current);
-      evaluate(c, child, inner, -1);
+    Count count = 1;
+    if (together > 1) {
+      count = select_together(c, child, tile, steps, together);
+      evaluate(c, child, c.tiles[child], -1);
+      const Count n = tiling.tile_size;
+      for (Count e = 0; e < count; ++e) {
+        if (integer)
+          fold(block.reduction, integers(c, b, r)[element + e], integers(c, child, block.result) + e * n, n, true, integer_);
+        else
+          fold<R>(block.reduction, reals(c, b, r)[element + e], reals(c, child, block.result) + e * n, n, true, real_);
+      }
+    } else {
+      double real_total = 0;
+      std::int64_t integer_total = 0;
+      for (Count t = 0; t < tiling.count; ++t) {
+        Tile& inner = c.tiles[child];
+        tiling.select(t, inner, c.current);
+        evaluate(c, child, inner, -1);
+        if (integer)
+          fold(block.reduction, integer_total, integers(c, child, block.result), inner.size, t == 0, integer_);
+        else
+          fold<R>(block.reduction, real_total, reals(c, child, block.result), inner.size, t == 0, real_);
+      }
       if (integer)
-        fold(block.reduction, integer_total, integers(c, child, block.result), inner.size, t == 0, integer_);
+        integers(c, b, r)[element] = integer_total;
       else
-        fold<R>(block.reduction, real_total, reals(c, child, block.result), inner.size, t == 0, real_);
+        reals(c, b, r)[element] = static_cast<R>(real_total);
     }
-    if (integer)
-      integers(c, b, r)[element] = integer_total;
-    else
-      reals(c, b, r)[element] = static_cast<R>(real_total);
-    for (std::size_t k = rank; k-- > 0;) {
-      const int v = tile.variables[k];
-      c.current[v] = starts[k] + ++steps[k];
-      if (steps[k] < tile.extents[k]) break;
-      c.current[v] = starts[k];
-      steps[k] = 0;
+    element += count;
+    // The position of the next element.
+    for (std::size_t k = rank; k-- > 0 && count > 0;) {
+      steps[k] += count;
+      count = steps[k] / tile.extents[k];
+      steps[k] %= tile.extents[k];
+      c.current[tile.variables[k]] = starts[k] + steps[k];
     }
   }
   for (std::size_t k = 0; k < rank; ++k) c.current[tile.variables[k]] = starts[k];
+}
+
+// Sets the block's tile to the reductions of the next elements of the enclosing tile, at most `together`; returns how many.
+// They are a run of the tile's elements from position `steps` on.
+template <class R>
+Count Executor<R>::select_together(Context& c, int child, const Tile& tile, const Count* steps, Count together) const {
+  const Tiling& tiling = c.plan->blocks[child].tiling;
+  Tile& inner = c.tiles[child];
+  const std::size_t rank = tile.variables.size();
+  std::fill_n(inner.extents.begin(), rank, Count{1});
+  Count count = 1;
+  for (std::size_t k = rank; k-- > 0;) {
+    inner.extents[k] = std::min(tile.extents[k] - steps[k], together / count);
+    count *= inner.extents[k];
+    if (inner.extents[k] < tile.extents[k]) break;
+  }
+  std::copy(tiling.extents.begin(), tiling.extents.end(), inner.extents.begin() + static_cast<std::ptrdiff_t>(rank));
+  inner.size = count * tiling.tile_size;
+  return count;
 }
 
 template class Executor<float>;

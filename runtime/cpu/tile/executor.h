@@ -89,6 +89,7 @@ class Executor final : public TileProgram {
   void reduce(Context& c, int b, int r, const Tile& tile) const;
   void reduce_around(Context& c, int b, int r, const Tile& tile) const;
   void reduce_along(Context& c, int b, int r, const Tile& tile) const;
+  Count select_together(Context& c, int child, const Tile& tile, const Count* steps, Count together) const;
   void add_up(Levels& levels, const R* from, std::size_t level = 0) const;
   void finish(Levels& levels) const;
 

@@ -41,6 +41,13 @@ struct Arithmetic {
   // y[to[r] + e] = y[to[r] + e] combined with x[from[r] + e], one row after the other
   void (*scatter_rows)(Combination how, T* y, const std::int64_t* to, const T* x, const std::int64_t* from, Count rows,
                        Count n);
+  // A step of running sums or products, of integers with wrapping and of reals in double: the next total is that combined with
+  // y[i]; y[i] becomes it, or the previous one if `exclusive`.
+  using Total = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  void (*run_on)(T* y, Total* totals, bool product, bool exclusive, Count n);
+  // Where candidates x[i] are larger (or smaller) than best[i], or the first NaN, or equal if `last`: they become the best, and
+  // where[i] the position.
+  void (*find_best)(T* best, std::int64_t* where, const T* x, std::int64_t position, bool largest, bool last, Count n);
   void (*compare_equal)(std::int64_t* d, const T* a, const T* b, Count n);
   void (*compare_less)(std::int64_t* d, const T* a, const T* b, Count n);
   void (*compare_less_equal)(std::int64_t* d, const T* a, const T* b, Count n);
@@ -49,16 +56,25 @@ struct Arithmetic {
 template <class R>
 struct RealLoops : Arithmetic<R> {
   using Unary = void (*)(R* d, const R* a, Count n);
-  // A loop for the function, or null. Errors are below 2 units in the last place; for tanh and sigmoid below 4, for erf below
-  // 6.
+  using Predicate = void (*)(std::int64_t* d, const R* a, Count n);
+  // A loop for the function, or null. Errors are below 2 units in the last place; for tanh, sigmoid and softplus below 4, for
+  // erf below 6.
   Unary (*unary)(const Function& function);
+  typename Arithmetic<R>::Binary (*binary)(const Function& function);
+  Predicate (*predicate)(const Function& function);
   void (*to_integer)(std::int64_t* d, const R* a, Count n);  // towards zero, saturating; NaN gives 0
   void (*from_integer)(R* d, const std::int64_t* a, Count n);
+  // d[i] = a[i] where x[i] and y[i] compare so, else b[i]
+  using Choice = void (*)(R* d, const R* x, const R* y, const R* a, const R* b, Count n);
+  Choice select_equal, select_less, select_less_equal;
   // d[r * columns + c] = s[r + c * stride]
   void (*transpose)(R* d, const R* s, Count stride, Count rows, Count columns);
 };
 
 struct IntegerLoops : Arithmetic<std::int64_t> {
+  using Unary = void (*)(std::int64_t* d, const std::int64_t* a, Count n);
+  Unary (*unary)(const Function& function);  // a loop for the function, or null
+  Binary (*binary)(const Function& function);
   Binary floor_divide, floor_modulo;  // by 0: 0
   // Are all indices valid for an axis of this size (negative ones count from its end)? And their positions; 0 for invalid ones.
   bool (*are_inside)(const std::int64_t* indices, std::int64_t size, Count n);

@@ -46,10 +46,42 @@ void multiply(T* d, const T* a, const T* b, Count n) {
   else
     zip(d, a, b, n, [](T x, T y) { return x * y; });
 }
+// Are all values above -2^31 and below 2^31?
+inline bool fit_32_bits(const I* a, Count n) {
+  I outside = 0;
+  for (Count i = 0; i < n; ++i) outside |= (a[i] > 0x7FFFFFFF) | (a[i] < -0x7FFFFFFF);
+  return outside == 0;
+}
+// Calls small(i) for elements whose operands fit into 32 bits and large(i) for others, part by part: there are no vectors of
+// quotients of integers, but quotients of such integers in double are wrong in no digit before the point.
+constexpr Count kPart = 256;
+template <class Small, class Large>
+inline void by_width(const I* a, const I* b, Count n, Small small, Large large) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count last = first + kPart < n ? first + kPart : n;
+    if (fit_32_bits(a + first, last - first) && fit_32_bits(b + first, last - first)) {
+#pragma GCC ivdep
+      for (Count i = first; i < last; ++i) small(i);
+    } else {
+      for (Count i = first; i < last; ++i) large(i);
+    }
+  }
+}
+inline double as_double(I v) { return static_cast<std::int32_t>(v); }
+inline I as_integer(double v) { return static_cast<std::int32_t>(v); }
+
 template <class T>
 void divide(T* d, const T* a, const T* b, Count n) {
   if constexpr (std::is_integral_v<T>)
-    zip(d, a, b, n, [](T x, T y) { return y == 0 ? T(0) : y == -1 ? T(-std::uint64_t(x)) : x / y; });
+    by_width(
+        a, b, n,
+        [=](Count i) {
+          const double y = as_double(b[i]);
+          d[i] = as_integer(y == 0 ? 0.0 : as_double(a[i]) / y);
+        },
+        [=](Count i) { d[i] = b[i] == 0    ? I(0)
+                              : b[i] == -1 ? I(-std::uint64_t(a[i]))
+                                           : a[i] / b[i]; });
   else
     zip(d, a, b, n, [](T x, T y) { return x / y; });
 }
@@ -119,17 +151,27 @@ T smallest(const T* a, Count n) {
 }
 
 // Calls f with a value of the C++ type of a tensor's elements; half types are std::uint16_t with a converter.
+// They are converted here and not by half_to_float and its like, whose calls the compiler does not vectorize.
 struct HalfBits {
   std::uint16_t bits;
-  operator float() const { return half_to_float(bits); }
   HalfBits() = default;
+#ifdef __F16C__
+  operator float() const { return _cvtsh_ss(bits); }
+  explicit HalfBits(float v) : bits(_cvtss_sh(v, _MM_FROUND_TO_NEAREST_INT)) {}
+#else
+  operator float() const { return half_to_float(bits); }
   explicit HalfBits(float v) : bits(float_to_half(v)) {}
+#endif
 };
 struct Bfloat16Bits {
   std::uint16_t bits;
-  operator float() const { return bfloat16_to_float(bits); }
+  operator float() const { return std::bit_cast<float>(std::uint32_t(bits) << 16); }
   Bfloat16Bits() = default;
-  explicit Bfloat16Bits(float v) : bits(float_to_bfloat16(v)) {}
+  explicit Bfloat16Bits(float v) {
+    const auto b = std::bit_cast<std::uint32_t>(v);
+    const std::uint32_t rounded = b + 0x7fffu + ((b >> 16) & 1u);
+    bits = static_cast<std::uint16_t>((v != v ? b | 0x400000u : rounded) >> 16);
+  }
 };
 template <class F>
 inline void with_type(DataType type, F f) {
@@ -175,6 +217,24 @@ inline T converted(S value) {
   else
     return static_cast<T>(value);
 }
+// Contiguous halves, as many as fill vectors; returns how many. The rest is converted one by one.
+inline Count load_halves([[maybe_unused]] float* d, [[maybe_unused]] const HalfBits* s, [[maybe_unused]] Count n) {
+  Count i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+#endif
+  return i;
+}
+inline Count store_halves([[maybe_unused]] HalfBits* d, [[maybe_unused]] const float* a, [[maybe_unused]] Count n) {
+  Count i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(a + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  return i;
+}
+
 template <class T>
 void load(T* d, const void* source, DataType type, Count stride, Count n) {
   with_type(type, [&](auto zero) {
@@ -187,9 +247,15 @@ void load(T* d, const void* source, DataType type, Count stride, Count n) {
     } else if (stride == 1) {
       if constexpr (std::is_same_v<S, T>)
         std::memcpy(d, s, n * sizeof(T));
-      else
+      else {
+        Count i = 0;
+        if constexpr (std::is_same_v<S, HalfBits> && std::is_same_v<T, float>) i = load_halves(d, s, n);
 #pragma GCC ivdep
-        for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[i]);
+        for (; i < n; ++i) d[i] = converted<T>(s[i]);
+      }
+    } else if (stride == 2) {  // with a constant stride the compiler uses shuffles
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[i * 2]);
     } else {
 #pragma GCC ivdep
       for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[i * stride]);
@@ -204,9 +270,12 @@ void store(void* destination, DataType type, Count stride, const T* a, Count n) 
     if (stride == 1) {
       if constexpr (std::is_same_v<D, T>)
         std::memcpy(d, a, n * sizeof(T));
-      else
+      else {
+        Count i = 0;
+        if constexpr (std::is_same_v<D, HalfBits> && std::is_same_v<T, float>) i = store_halves(d, a, n);
 #pragma GCC ivdep
-        for (Count i = 0; i < n; ++i) d[i] = converted<D>(a[i]);
+        for (; i < n; ++i) d[i] = converted<D>(a[i]);
+      }
     } else {
 #pragma GCC ivdep
       for (Count i = 0; i < n; ++i) d[i * stride] = converted<D>(a[i]);
@@ -304,6 +373,51 @@ void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from,
       return combine_rows(y, to, x, from, rows, n, [](T a, T b) { return b < a ? b : a; });
   }
 }
+template <class T, class F>
+inline void accumulate(T* y, typename Arithmetic<T>::Total* totals, bool exclusive, Count n, F f) {
+  if (exclusive) {
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) {
+      const auto before = totals[i];
+      totals[i] = f(before, y[i]);
+      y[i] = static_cast<T>(before);
+    }
+  } else {
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) {
+      totals[i] = f(totals[i], y[i]);
+      y[i] = static_cast<T>(totals[i]);
+    }
+  }
+}
+template <class T>
+void run_on(T* y, typename Arithmetic<T>::Total* totals, bool product, bool exclusive, Count n) {
+  using Total = typename Arithmetic<T>::Total;
+  if constexpr (std::is_integral_v<T>) {
+    if (product) return accumulate(y, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });
+    return accumulate(y, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) + std::uint64_t(b)); });
+  } else {
+    if (product) return accumulate(y, totals, exclusive, n, [](Total a, T b) { return a * Total(b); });
+    return accumulate(y, totals, exclusive, n, [](Total a, T b) { return a + Total(b); });
+  }
+}
+template <class T, class F>
+inline void replace_best(T* best, I* where, const T* x, I position, Count n, F better) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const T a = x[i], b = best[i];
+    const bool is_better = better(a, b) | ((a != a) & (b == b));
+    best[i] = is_better ? a : b;
+    where[i] = is_better ? position : where[i];
+  }
+}
+template <class T>
+void find_best(T* best, I* where, const T* x, I position, bool largest, bool last, Count n) {
+  if (largest && last) return replace_best(best, where, x, position, n, [](T a, T b) { return a >= b; });
+  if (largest) return replace_best(best, where, x, position, n, [](T a, T b) { return a > b; });
+  if (last) return replace_best(best, where, x, position, n, [](T a, T b) { return a <= b; });
+  replace_best(best, where, x, position, n, [](T a, T b) { return a < b; });
+}
 template <class T>
 void compare_equal(I* d, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
@@ -344,6 +458,8 @@ constexpr void set_arithmetic(Arithmetic<T>& t) {
   t.gather_axis = gather_axis<T>;
   t.gather_rows = gather_rows<T>;
   t.scatter_rows = scatter_rows<T>;
+  t.run_on = run_on<T>;
+  t.find_best = find_best<T>;
   t.compare_equal = compare_equal<T>;
   t.compare_less = compare_less<T>;
   t.compare_less_equal = compare_less_equal<T>;
@@ -351,20 +467,124 @@ constexpr void set_arithmetic(Arithmetic<T>& t) {
 
 // ---- Integers
 void floor_divide(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) {
-    if (y == 0) return I(0);
-    if (y == -1) return I(-std::uint64_t(x));
-    const I q = x / y;
-    return q - (x % y != 0 && (x < 0) != (y < 0));
-  });
+  by_width(
+      a, b, n,
+      [=](Count i) {
+        const double y = as_double(b[i]);
+        d[i] = as_integer(y == 0 ? 0.0 : std::floor(as_double(a[i]) / y));
+      },
+      [=](Count i) {
+        const I x = a[i], y = b[i];
+        d[i] = y == 0 ? I(0) : y == -1 ? I(-std::uint64_t(x)) : x / y - (x % y != 0 && (x < 0) != (y < 0));
+      });
 }
 void floor_modulo(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) {
-    if (y == 0 || y == -1) return I(0);
-    const I r = x % y;
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-  });
+  by_width(
+      a, b, n,
+      [=](Count i) {
+        const double x = as_double(a[i]), y = as_double(b[i]);
+        d[i] = as_integer(y == 0 ? 0.0 : x - std::floor(x / y) * y);
+      },
+      [=](Count i) {
+        const I y = b[i], r = y == 0 || y == -1 ? I(0) : a[i] % y;
+        d[i] = r != 0 && (r < 0) != (y < 0) ? r + y : r;
+      });
 }
+void truncated_modulo(I* d, const I* a, const I* b, Count n) {
+  by_width(
+      a, b, n,
+      [=](Count i) {
+        const double x = as_double(a[i]), y = as_double(b[i]);
+        d[i] = as_integer(y == 0 ? 0.0 : x - std::trunc(x / y) * y);
+      },
+      [=](Count i) { d[i] = b[i] == 0 || b[i] == -1 ? I(0) : a[i] % b[i]; });
+}
+// Squares and products for all elements at once where they have one exponent.
+void power(I* d, const I* a, const I* b, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count count = first + kPart < n ? kPart : n - first;
+    const I exponent = b[first];
+    I other = exponent < 0;
+    for (Count i = 0; i < count; ++i) other |= b[first + i] ^ exponent;
+    if (other != 0) {
+      for (Count i = first; i < first + count; ++i) {
+        const I arguments[] = {a[i], b[i]};
+        d[i] = functions::pow.integer(arguments);
+      }
+      continue;
+    }
+    I factor[kPart], result[kPart];
+    for (Count i = 0; i < count; ++i) factor[i] = a[first + i], result[i] = 1;
+    for (I e = exponent; e != 0; e >>= 1) {
+      if (e & 1)
+        for (Count i = 0; i < count; ++i) result[i] = I(std::uint64_t(result[i]) * std::uint64_t(factor[i]));
+      if (e > 1)
+        for (Count i = 0; i < count; ++i) factor[i] = I(std::uint64_t(factor[i]) * std::uint64_t(factor[i]));
+    }
+    std::memcpy(d + first, result, count * sizeof(I));
+  }
+}
+
+template <class F>
+inline void map(I* d, const I* a, Count n, F f) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = f(a[i]);
+}
+void absolute_integers(I* d, const I* a, Count n) {
+  map(d, a, n, [](I x) { return x < 0 ? I(-std::uint64_t(x)) : x; });
+}
+void sign_integers(I* d, const I* a, Count n) {
+  map(d, a, n, [](I x) { return I(x > 0) - I(x < 0); });
+}
+void complement(I* d, const I* a, Count n) {
+  map(d, a, n, [](I x) { return ~x; });
+}
+void logical_xor(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return I((x != 0) != (y != 0)); });
+}
+void bit_and(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return x & y; });
+}
+void bit_or(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return x | y; });
+}
+void bit_xor(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return x ^ y; });
+}
+void shift_left(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return std::uint64_t(y) > 63 ? I(0) : I(std::uint64_t(x) << (y & 63)); });
+}
+void shift_right(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return x >> (std::uint64_t(y) > 63 ? 63 : y); });
+}
+void shift_right_unsigned(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) { return std::uint64_t(y) > 63 ? I(0) : I(std::uint64_t(x) >> (y & 63)); });
+}
+IntegerLoops::Unary find_integer_unary(const Function& f) {
+  namespace fn = functions;
+  return &f == &fn::abs ? absolute_integers : &f == &fn::sign ? sign_integers : &f == &fn::bit_not ? complement : nullptr;
+}
+IntegerLoops::Binary find_integer_binary(const Function& f) {
+  namespace fn = functions;
+  const struct {
+    const Function* function;
+    IntegerLoops::Binary loop;
+  } table[] = {{&fn::integer_divide, divide<I>},
+               {&fn::floor_modulo, floor_modulo},
+               {&fn::truncated_modulo, truncated_modulo},
+               {&fn::pow, power},
+               {&fn::logical_xor, logical_xor},
+               {&fn::bit_and, bit_and},
+               {&fn::bit_or, bit_or},
+               {&fn::bit_xor, bit_xor},
+               {&fn::shift_left, shift_left},
+               {&fn::shift_right, shift_right},
+               {&fn::shift_right_unsigned, shift_right_unsigned}};
+  for (const auto& entry : table)
+    if (entry.function == &f) return entry.loop;
+  return nullptr;
+}
+
 // 2 * size cannot overflow, since axes are smaller.
 bool are_inside(const I* indices, I size, Count n) {
   bool all = true;
@@ -383,18 +603,36 @@ void iota(I* d, I start, I step, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = start + i * step;
 }
+// Through 32 bits where they are enough: there are instructions for vectors of these.
 template <class R>
 void to_integer(I* d, const R* a, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count last = first + kPart < n ? first + kPart : n;
+    I outside = 0;
+    for (Count i = first; i < last; ++i) outside |= !(std::fabs(a[i]) < R(0x7FFFFF80));
+    if (outside == 0) {
 #pragma GCC ivdep
-  for (Count i = 0; i < n; ++i) {
-    const double v = a[i];
-    d[i] = v != v ? 0 : v >= 0x1p63 ? std::numeric_limits<I>::max() : v < -0x1p63 ? std::numeric_limits<I>::min() : I(v);
+      for (Count i = first; i < last; ++i) d[i] = static_cast<std::int32_t>(a[i]);
+      continue;
+    }
+    for (Count i = first; i < last; ++i) {
+      const double v = a[i];
+      d[i] = v != v ? 0 : v >= 0x1p63 ? std::numeric_limits<I>::max() : v < -0x1p63 ? std::numeric_limits<I>::min() : I(v);
+    }
   }
 }
 template <class R>
 void from_integer(R* d, const I* a, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count last = first + kPart < n ? first + kPart : n;
+    if (fit_32_bits(a + first, last - first)) {
 #pragma GCC ivdep
-  for (Count i = 0; i < n; ++i) d[i] = static_cast<R>(a[i]);
+      for (Count i = first; i < last; ++i) d[i] = static_cast<R>(static_cast<std::int32_t>(a[i]));
+    } else {
+#pragma GCC ivdep
+      for (Count i = first; i < last; ++i) d[i] = static_cast<R>(a[i]);
+    }
+  }
 }
 
 // ---- Functions of floats. exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 2^k is applied in two
@@ -480,9 +718,74 @@ void round_even(R* d, const R* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = std::nearbyint(a[i]);
 }
 template <class R>
+void round_down(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::floor(a[i]);
+}
+template <class R>
+void round_up(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::ceil(a[i]);
+}
+template <class R>
+void is_nan(I* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] != a[i];
+}
+template <class R>
+void is_infinite(I* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::fabs(a[i]) == std::numeric_limits<R>::infinity();
+}
+// The remainder x - q * y with an integer q: towards zero, or rounded down. Quotients of floats below 2^24 are exact enough in
+// double to be rounded, and their products exact.
+template <bool kDown>
+void modulo_f32(float* d, const float* a, const float* b, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count last = first + kPart < n ? first + kPart : n;
+    I outside = 0;
+    for (Count i = first; i < last; ++i)
+      outside |= !(std::fabs(double(a[i])) < 0x1p24 * std::fabs(double(b[i])) && std::fabs(b[i]) < 0x1p127f);
+    if (outside != 0) {
+      const Function& f = kDown ? functions::floor_modulo : functions::truncated_modulo;
+      for (Count i = first; i < last; ++i) {
+        const double arguments[] = {a[i], b[i]};
+        d[i] = static_cast<float>(f.real(arguments));
+      }
+      continue;
+    }
+#pragma GCC ivdep
+    for (Count i = first; i < last; ++i) {
+      const double x = a[i], y = b[i];
+      const double r = x - (kDown ? std::floor(x / y) : std::trunc(x / y)) * y;
+      d[i] = static_cast<float>(std::copysign(r, kDown ? y : x));
+    }
+  }
+}
+template <class R>
 void nearest_float(R* d, const R* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = static_cast<float>(a[i]);
+}
+template <class R, class F>
+inline void choose(R* d, const R* x, const R* y, const R* a, const R* b, Count n, F holds) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const R yes = a[i], no = b[i];
+    d[i] = holds(x[i], y[i]) ? yes : no;
+  }
+}
+template <class R>
+void select_equal(R* d, const R* x, const R* y, const R* a, const R* b, Count n) {
+  choose(d, x, y, a, b, n, [](R p, R q) { return p == q; });
+}
+template <class R>
+void select_less(R* d, const R* x, const R* y, const R* a, const R* b, Count n) {
+  choose(d, x, y, a, b, n, [](R p, R q) { return p < q; });
+}
+template <class R>
+void select_less_equal(R* d, const R* x, const R* y, const R* a, const R* b, Count n) {
+  choose(d, x, y, a, b, n, [](R p, R q) { return p <= q; });
 }
 template <class R>
 void power_of_two(R* d, const R* a, Count n) {
@@ -556,6 +859,40 @@ REWRIGHT_SLEEF_LOOP(atanh, u10)
 REWRIGHT_SLEEF_LOOP(sin, u10)
 REWRIGHT_SLEEF_LOOP(cos, u10)
 REWRIGHT_SLEEF_LOOP(tan, u10)
+REWRIGHT_SLEEF_LOOP(log1p, u10)
+
+#define REWRIGHT_SLEEF_POWER(T, S)                                                                                 \
+  void sleef_power(T* d, const T* a, const T* b, Count n) {                                                        \
+    constexpr Count kWidth = sizeof(REWRIGHT_VECTOR_##S) / sizeof(T);                                              \
+    Count i = 0;                                                                                                   \
+    for (; i + kWidth <= n; i += kWidth)                                                                           \
+      REWRIGHT_STORE_##S(d + i, REWRIGHT_SLEEF_##S(pow, u10)(REWRIGHT_LOAD_##S(a + i), REWRIGHT_LOAD_##S(b + i))); \
+    if (i == n) return;                                                                                            \
+    T base[kWidth] = {}, exponent[kWidth] = {};                                                                    \
+    std::memcpy(base, a + i, (n - i) * sizeof(T));                                                                 \
+    std::memcpy(exponent, b + i, (n - i) * sizeof(T));                                                             \
+    REWRIGHT_STORE_##S(base, REWRIGHT_SLEEF_##S(pow, u10)(REWRIGHT_LOAD_##S(base), REWRIGHT_LOAD_##S(exponent)));  \
+    std::memcpy(d + i, base, (n - i) * sizeof(T));                                                                 \
+  }
+REWRIGHT_SLEEF_POWER(float, F32)
+REWRIGHT_SLEEF_POWER(double, F64)
+
+// max(x, 0) + log(1 + exp(-|x|))
+template <class R>
+void softplus(R* d, const R* a, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count count = first + kPart < n ? kPart : n - first;
+    R small[kPart];
+    for (Count i = 0; i < count; ++i) small[i] = -std::fabs(a[first + i]);
+    if constexpr (std::is_same_v<R, float>)
+      exp_f32(small, small, count);
+    else
+      sleef_exp(small, small, count);
+    sleef_log1p(small, small, count);
+#pragma GCC ivdep
+    for (Count i = 0; i < count; ++i) d[first + i] = (a[first + i] < 0 ? R(0) : a[first + i]) + small[i];
+  }
+}
 
 void sigmoid_f64(double* d, const double* a, Count n) {
 #pragma GCC ivdep
@@ -581,8 +918,10 @@ void separate(R* d, const R* s, Count columns) {
 
 template <class R>
 void transpose(R* d, const R* s, Count stride, Count rows, Count columns) {
+  if (columns == 2) return interleave<2>(d, s, stride, rows);
   if (columns == 3) return interleave<3>(d, s, stride, rows);
   if (columns == 4) return interleave<4>(d, s, stride, rows);
+  if (rows == 2 && stride == 2) return separate<2>(d, s, columns);
   if (rows == 3 && stride == 3) return separate<3>(d, s, columns);
   if (rows == 4 && stride == 4) return separate<4>(d, s, columns);
   Count whole_rows = 0, whole_columns = 0;
@@ -633,6 +972,9 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
                {&fn::sqrt, square_root<R>},
                {&fn::rsqrt, inverse_square_root<R>},
                {&fn::round_even, round_even<R>},
+               {&fn::floor, round_down<R>},
+               {&fn::ceil, round_up<R>},
+               {&fn::softplus, softplus<R>},
                {&fn::nearest_float, nearest_float<R>},
                {&fn::power_of_two, power_of_two<R>}};
   for (const auto& entry : table)
@@ -641,11 +983,31 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
 }
 
 template <class R>
+typename RealLoops<R>::Binary find_binary(const Function& f) {
+  using Binary = typename RealLoops<R>::Binary;
+  if (&f == &functions::pow) return static_cast<Binary>(sleef_power);
+  if constexpr (std::is_same_v<R, float>) {
+    if (&f == &functions::floor_modulo) return modulo_f32<true>;
+    if (&f == &functions::truncated_modulo) return modulo_f32<false>;
+  }
+  return nullptr;
+}
+template <class R>
+typename RealLoops<R>::Predicate find_predicate(const Function& f) {
+  return &f == &functions::is_nan ? is_nan<R> : &f == &functions::is_infinite ? is_infinite<R> : nullptr;
+}
+
+template <class R>
 constexpr void set_real(RealLoops<R>& t) {
   set_arithmetic(t);
   t.unary = find_unary<R>;
+  t.binary = find_binary<R>;
+  t.predicate = find_predicate<R>;
   t.to_integer = to_integer<R>;
   t.from_integer = from_integer<R>;
+  t.select_equal = select_equal<R>;
+  t.select_less = select_less<R>;
+  t.select_less_equal = select_less_equal<R>;
   t.transpose = transpose<R>;
 }
 
@@ -654,6 +1016,8 @@ constexpr LoopTables make_tables() {
   set_real(t.f32);
   set_real(t.f64);
   set_arithmetic(t.i64);
+  t.i64.unary = find_integer_unary;
+  t.i64.binary = find_integer_binary;
   t.i64.floor_divide = floor_divide;
   t.i64.floor_modulo = floor_modulo;
   t.i64.are_inside = are_inside;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "expressions/free_variables.h"
+#include "runtime/cpu/tile/cuts.h"
 
 namespace rewright::cpu {
 
@@ -96,8 +97,13 @@ void StagedProgram::run(std::span<const std::byte* const> operands, std::byte* o
   last_->run(all.data(), output, workers);
 }
 
-std::optional<StagedProgram> compile_stages(const Element& element, const Indices& position, const TileOperand& output,
-                                            std::vector<TileOperand> operands, const TileOptions& options) {
+std::optional<StagedProgram> compile_stages(const Element& given, const Indices& given_position,
+                                            const TileOperand& given_output, std::vector<TileOperand> operands,
+                                            const TileOptions& options) {
+  // Before stages are extracted: statistics of groups of channels depend on the group alone.
+  const auto [element, position, sizes] = with_split_axes({given, given_position, given_output.sizes}, given_output, operands);
+  TileOperand output = given_output;
+  output.sizes = sizes;
   Extraction extraction(position, output.sizes, operands);
   const Element last = extraction.take(element);
   std::vector<StagedProgram::Stage> stages;

@@ -1,0 +1,151 @@
+// The positions of the largest or smallest elements along an axis (ArgMax, ArgMin).
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr double kElements = 1;  // per nanosecond
+
+struct ArgShape {
+  std::int64_t outer, size, inner;
+  bool largest, last;  // the last of equal elements
+  DataType type;
+};
+
+// T: float, double or std::int64_t, to which elements are converted.
+template <class T>
+class ArgKernel final : public Kernel {
+ public:
+  ArgKernel(const ArgShape& shape, const Arithmetic<T>& loops) : s_(shape), loops_(loops) {}
+
+  void run(const Call& call) const override {
+    const double nanoseconds = static_cast<double>(s_.outer * s_.inner * s_.size) / kElements;
+    if (s_.inner == 1) return call.workers.for_each(s_.outer, nanoseconds, [&](std::int64_t row, int) { run_row(call, row); });
+    const std::int64_t blocks = (s_.inner + kColumns - 1) / kColumns;
+    call.workers.for_each(s_.outer * blocks, nanoseconds, [&](std::int64_t number, int) {
+      const std::int64_t column = number % blocks * kColumns;
+      run_columns(call, number / blocks, column, std::min(kColumns, s_.inner - column));
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kColumns = 256, kPart = 1024;
+
+  // `count` elements from `at` on; in `buffer` if they are converted.
+  const T* elements(const Call& call, std::int64_t at, std::int64_t count, T* buffer) const {
+    constexpr DataType kOwn = std::is_same_v<T, float>    ? DataType::kFloat
+                              : std::is_same_v<T, double> ? DataType::kDouble
+                                                          : DataType::kInt64;
+    const std::byte* const x = call.inputs[0] + at * static_cast<std::int64_t>(byte_size(s_.type));
+    if (s_.type == kOwn) return reinterpret_cast<const T*>(x);
+    loops_.load(buffer, x, s_.type, 1, count);
+    return buffer;
+  }
+
+  // The extremum of each part, and where it stands if it is the best so far.
+  void run_row(const Call& call, std::int64_t row) const {
+    T buffer[kPart], best{};
+    std::int64_t where = -1;
+    for (std::int64_t first = 0; first < s_.size; first += kPart) {
+      const std::int64_t count = std::min(kPart, s_.size - first);
+      const T* const x = elements(call, row * s_.size + first, count, buffer);
+      const T found = s_.largest ? loops_.largest(x, count) : loops_.smallest(x, count);
+      const bool is_nan = found != found;  // NOLINT: asks for NaN
+      if (where >= 0) {
+        if (best != best) break;  // NOLINT: nothing is better than the first NaN
+        const bool better = is_nan || (s_.largest ? found > best : found < best) || (s_.last && found == best);
+        if (!better) continue;
+      }
+      best = found;
+      const auto is_best = [&](T v) { return is_nan ? v != v : v == found; };  // NOLINT
+      if (s_.last && !is_nan) {
+        std::int64_t k = count - 1;
+        while (!is_best(x[k])) --k;
+        where = first + k;
+      } else {
+        where = first + (std::find_if(x, x + count, is_best) - x);
+      }
+    }
+    reinterpret_cast<std::int64_t*>(call.outputs[0])[row] = where;
+  }
+
+  void run_columns(const Call& call, std::int64_t outer, std::int64_t column, std::int64_t count) const {
+    T buffer[kColumns], best[kColumns];
+    std::int64_t* const where = reinterpret_cast<std::int64_t*>(call.outputs[0]) + outer * s_.inner + column;
+    for (std::int64_t t = 0; t < s_.size; ++t) {
+      const T* const x = elements(call, (outer * s_.size + t) * s_.inner + column, count, buffer);
+      if (t == 0) {
+        std::copy_n(x, count, best);
+        std::fill_n(where, count, std::int64_t{0});
+      } else {
+        loops_.find_best(best, where, x, t, s_.largest, s_.last, count);
+      }
+    }
+  }
+
+  ArgShape s_;
+  const Arithmetic<T>& loops_;
+};
+
+// Null for types without a kernel.
+std::unique_ptr<Kernel> make_arg(const ArgShape& shape, Isa isa) {
+  switch (shape.type) {
+    case DataType::kFloat:
+    case DataType::kHalf:
+    case DataType::kBfloat16:
+      return std::make_unique<ArgKernel<float>>(shape, real_loops<float>(isa));
+    case DataType::kDouble:
+      return std::make_unique<ArgKernel<double>>(shape, real_loops<double>(isa));
+    case DataType::kInt8:
+    case DataType::kUint8:
+    case DataType::kInt16:
+    case DataType::kUint16:
+    case DataType::kInt32:
+    case DataType::kUint32:
+    case DataType::kInt64:
+      return std::make_unique<ArgKernel<std::int64_t>>(shape, loops_for<LoopTables>(isa).i64);
+    default:
+      return nullptr;
+  }
+}
+
+class ArgPlan final : public NodePlan {
+ public:
+  ArgPlan(const Node& node, const ArgShape& shape) : node_(node), shape_(shape) {}
+  void emit(Planner& planner, ValueId result) override {
+    const int x = planner.storage(node_.inputs[0], kPlain);
+    planner.add_step(make_arg(shape_, planner.options().isa), {x}, {planner.add_value(result, kPlain)});
+  }
+
+ private:
+  const Node& node_;
+  ArgShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_arg_extremum(Planner& planner, const Node& node) {
+  const ValueInfo x = planner.info(node.inputs[0]);
+  const AttributeReader attributes(node);
+  const auto axis = static_cast<std::size_t>(attributes.number("axis"));
+  if (axis >= x.sizes.size() || x.sizes[axis] == 0) return nullptr;
+  const ArgShape shape{element_count(std::span(x.sizes).first(axis)),
+                       x.sizes[axis],
+                       element_count(std::span(x.sizes).subspan(axis + 1)),
+                       node.op->name() == "ArgMax",
+                       attributes.flag("select_last_index"),
+                       x.type};
+  return make_arg(shape, planner.options().isa) ? std::make_unique<ArgPlan>(node, shape) : nullptr;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,176 @@
+// The tile engine's loops beside the functions' definitions.
+#include "runtime/cpu/tile/loops.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "expressions/tensor.h"
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using namespace rewright::cpu;
+using rewright::testing::tested_isas;
+
+namespace {
+
+constexpr double kLoopInfinity = std::numeric_limits<double>::infinity();
+
+// Numbers of all magnitudes, whole ones, and special ones.
+template <class R>
+std::vector<R> loop_arguments(std::mt19937& random, std::size_t count, bool large) {
+  const double special[] = {0.0,   -0.0,  kLoopInfinity, -kLoopInfinity, std::nan(""),
+                            1e-40, -3e38, 2147483648.0,  -2147483648.0,  1e10};
+  std::uniform_real_distribution<double> uniform(-9, 9);
+  std::vector<R> values(count);
+  for (R& v : values) {
+    const auto kind = random() % 8;
+    v = static_cast<R>(kind == 0 && large ? special[random() % std::size(special)]
+                       : kind < 3         ? std::round(uniform(random))
+                                          : uniform(random));
+  }
+  return values;
+}
+
+std::vector<std::int64_t> loop_integers(std::mt19937& random, std::size_t count, bool large) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t special[] = {0, -1, kMost, -kMost - 1, std::int64_t{1} << 31, -(std::int64_t{1} << 31), 64, 0x7FFFFFFF};
+  std::vector<std::int64_t> values(count);
+  for (std::int64_t& v : values)
+    v = random() % 5 == 0 && large ? special[random() % std::size(special)] : static_cast<std::int64_t>(random() % 41) - 20;
+  return values;
+}
+
+bool alike(double actual, double expected, double tolerance) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  return actual == expected || std::fabs(actual - expected) <= tolerance * std::fabs(expected) + 1e-44;
+}
+
+template <class R>
+void check_real_functions(Isa isa, std::mt19937& random) {
+  const RealLoops<R>& loops = real_loops<R>(isa);
+  const double unit = std::numeric_limits<R>::epsilon();
+  for (const Function* f : all_functions()) {
+    if (f->real == nullptr) continue;
+    for (const std::size_t n : {1U, 5U, 16U, 300U, 700U}) {
+      const bool large = n != 300;
+      CAPTURE(cpu::name(isa), f->name, n, sizeof(R));
+      const std::vector<R> x = loop_arguments<R>(random, n, large), y = loop_arguments<R>(random, n, large);
+      std::vector<R> result(n);
+      std::vector<std::int64_t> truth(n);
+      if (f->arity == 2 && loops.binary(*f) != nullptr)
+        loops.binary (*f)(result.data(), x.data(), y.data(), static_cast<Count>(n));
+      else if (f == &functions::softplus || f == &functions::floor || f == &functions::ceil)
+        loops.unary (*f)(result.data(), x.data(), static_cast<Count>(n));
+      else if (f->arity == 1 && loops.predicate(*f) != nullptr)
+        loops.predicate (*f)(truth.data(), x.data(), static_cast<Count>(n));
+      else
+        continue;
+      int wrong = 0;
+      for (std::size_t k = 0; k < n; ++k) {
+        const double arguments[] = {x[k], y[k]};
+        const double expected = f->real(arguments);
+        const double rounded = f->result == Scalar::kReal ? static_cast<R>(expected) : expected;
+        wrong += !alike(f->result == Scalar::kReal ? result[k] : static_cast<double>(truth[k]), rounded, 4 * unit);
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("loops over reals agree with the functions' definitions") {
+  std::mt19937 random(1);
+  for (const Isa isa : tested_isas()) {
+    check_real_functions<float>(isa, random);
+    check_real_functions<double>(isa, random);
+  }
+}
+
+TEST_CASE("loops over integers agree with the functions' definitions, beyond 32 bits as well") {
+  std::mt19937 random(2);
+  for (const Isa isa : tested_isas()) {
+    const IntegerLoops& loops = loops_for<LoopTables>(isa).i64;
+    for (const Function* f : all_functions()) {
+      if (f->integer == nullptr || (f->arity == 1 ? loops.unary(*f) == nullptr : loops.binary(*f) == nullptr)) continue;
+      for (const std::size_t n : {1U, 7U, 256U, 300U, 700U})
+        for (const bool large : {false, true}) {
+          CAPTURE(cpu::name(isa), f->name, n, large);
+          const std::vector<std::int64_t> x = loop_integers(random, n, large);
+          std::vector<std::int64_t> y = loop_integers(random, n, large), result(n);
+          if (random() % 2 == 0) y.assign(n, 3);
+          const auto count = static_cast<Count>(n);
+          f->arity == 1 ? loops.unary (*f)(result.data(), x.data(), count)
+                        : loops.binary (*f)(result.data(), x.data(), y.data(), count);
+          int wrong = 0;
+          for (std::size_t k = 0; k < n; ++k) {
+            const std::int64_t arguments[] = {x[k], y[k]};
+            wrong += result[k] != f->integer(arguments);
+          }
+          CHECK(wrong == 0);
+        }
+    }
+    for (const bool large : {false, true}) {
+      const std::vector<std::int64_t> x = loop_integers(random, 700, large), y = loop_integers(random, 700, large);
+      std::vector<std::int64_t> quotients(700);
+      loops.floor_divide(quotients.data(), x.data(), y.data(), 700);
+      int wrong = 0;
+      for (std::size_t k = 0; k < 700; ++k) {
+        if (y[k] == 0 || y[k] == -1) continue;
+        const std::int64_t expected = x[k] / y[k] - (x[k] % y[k] != 0 && (x[k] < 0) != (y[k] < 0));
+        wrong += quotients[k] != expected;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("conversions between halves, integers and floats") {
+  std::mt19937 random(3);
+  for (const Isa isa : tested_isas()) {
+    CAPTURE(cpu::name(isa));
+    const RealLoops<float>& loops = real_loops<float>(isa);
+    std::vector<std::uint16_t> halves(65536), again(65536);
+    for (std::size_t k = 0; k < halves.size(); ++k) halves[k] = static_cast<std::uint16_t>(k);
+    std::vector<float> floats(halves.size());
+    for (const bool brain : {false, true}) {
+      const DataType type = brain ? DataType::kBfloat16 : DataType::kHalf;
+      loops.load(floats.data(), halves.data(), type, 1, 65536);
+      int wrong = 0;
+      for (std::size_t k = 0; k < halves.size(); ++k) {
+        const float expected = brain ? bfloat16_to_float(halves[k]) : half_to_float(halves[k]);
+        wrong += !(floats[k] == expected || (std::isnan(expected) && std::isnan(floats[k])));
+        floats[k] = expected * (1 + static_cast<float>(random() % 64) * 0x1p-15f);
+      }
+      loops.store(again.data(), type, 1, floats.data(), 65536);
+      for (std::size_t k = 0; k < halves.size(); ++k) {
+        const std::uint16_t expected = brain ? float_to_bfloat16(floats[k]) : float_to_half(floats[k]);
+        const float a = brain ? bfloat16_to_float(again[k]) : half_to_float(again[k]);
+        wrong += !(again[k] == expected || (std::isnan(floats[k]) && std::isnan(a)));
+      }
+      CHECK(wrong == 0);
+    }
+    for (const bool large : {false, true}) {
+      const std::vector<float> x = loop_arguments<float>(random, 700, large);
+      std::vector<std::int64_t> integers(700);
+      loops.to_integer(integers.data(), x.data(), 700);
+      const std::vector<std::int64_t> y = loop_integers(random, 700, large);
+      std::vector<float> reals(700);
+      loops.from_integer(reals.data(), y.data(), 700);
+      int wrong = 0;
+      for (std::size_t k = 0; k < 700; ++k) {
+        using Limits = std::numeric_limits<std::int64_t>;
+        const double v = x[k];
+        wrong += integers[k] != (std::isnan(v) ? 0
+                                 : v >= 0x1p63 ? Limits::max()
+                                 : v < -0x1p63 ? Limits::min()
+                                               : static_cast<std::int64_t>(v));
+        wrong += reals[k] != static_cast<float>(y[k]);
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
