@@ -157,6 +157,14 @@ class PlainWindowKernel final : public Kernel {
     phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
     for (std::size_t a = 0; a < 2; ++a) reach_[a] = (s_.kernel[a] - 1) * (s_.dilations[a] + 1) + 1;
     for (std::int64_t q = 0; q < width; ++q) columns_.push_back(static_cast<float>(s_.taps(2, q).count));
+    for (std::size_t a = 0; a < 2; ++a) {
+      for (std::int64_t p = 0; p < s_.y[a + 2]; ++p) taps_[a].push_back(s_.taps(a, p));
+      for (std::int64_t i = 0; i < s_.x[a + 2]; ++i) slots_[a].push_back(i % reach_[a] * (a == 0 ? reach_[1] : 1));
+    }
+    for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
+      const std::int64_t column = k * (s_.dilations[2] + 1);
+      offsets_.push_back(column % s_.strides[2] * phase_ + column / s_.strides[2]);
+    }
   }
 
   static bool serves(const PoolShape& shape) { return element_count(shape.kernel) <= kMostTaps; }
@@ -190,18 +198,16 @@ class PlainWindowKernel final : public Kernel {
   std::int64_t row_size() const { return phase_ * s_.strides[2]; }
 
   void run_row(const Call& call, std::int64_t row, Scratch& scratch) const {
-    const std::int64_t width = s_.y[4], plane = row / s_.y[3] / s_.y[2];
-    const PoolShape::Taps slices = s_.taps(0, row / s_.y[3] % s_.y[2]), vertical = s_.taps(1, row % s_.y[3]);
+    const std::int64_t width = s_.y[4], slice = row / s_.y[3], plane = slice / s_.y[2];
+    const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(slice - plane * s_.y[2])],
+                          &vertical = taps_[1][static_cast<std::size_t>(row - slice * s_.y[3])];
     const float* taps[kMostTaps];
     std::int64_t count = 0;
     for (std::int64_t z = 0; z < slices.count; ++z)
       for (std::int64_t r = 0; r < vertical.count; ++r) {
         const float* const from = prepared(call, plane, slices.first + z * (s_.dilations[0] + 1),
                                            vertical.first + r * (s_.dilations[1] + 1), scratch);
-        for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
-          const std::int64_t column = k * (s_.dilations[2] + 1);
-          taps[count++] = from + column % s_.strides[2] * phase_ + column / s_.strides[2];
-        }
+        for (const std::int64_t offset : offsets_) taps[count++] = from + offset;
       }
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
     if (count == 0) {  // dilations lead past the image
@@ -224,7 +230,8 @@ class PlainWindowKernel final : public Kernel {
     const std::int64_t number = (plane * s_.x[2] + depth) * s_.x[3] + row;
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + number * size;
     if (before == 0 && stride == 1 && row_size() <= size) return x;
-    const auto slot = static_cast<std::size_t>(depth % reach_[0] * reach_[1] + row % reach_[1]);
+    const auto slot =
+        static_cast<std::size_t>(slots_[0][static_cast<std::size_t>(depth)] + slots_[1][static_cast<std::size_t>(row)]);
     float* const d = scratch.rows.data() + static_cast<std::int64_t>(slot) * row_size();
     if (scratch.numbers[slot] == number) return d;
     scratch.numbers[slot] = number;
@@ -240,8 +247,11 @@ class PlainWindowKernel final : public Kernel {
 
   PoolShape s_;
   const RowLoops& loops_;
-  std::int64_t phase_, reach_[2];  // columns of one remainder; slices and rows that a window spans
-  std::vector<float> columns_;     // of a window that are inside the image, by result
+  std::int64_t phase_, reach_[2];         // columns of one remainder; slices and rows that a window spans
+  std::vector<float> columns_;            // of a window that are inside the image, by result
+  std::vector<PoolShape::Taps> taps_[2];  // by axis and position
+  std::vector<std::int64_t> slots_[2];    // of slices and rows of the image among the prepared ones; their sum is a row's
+  std::vector<std::int64_t> offsets_;     // of a row's taps
 };
 
 class PoolPlan final : public NodePlan, public ChoosesLayout {
