@@ -71,12 +71,12 @@ class Composer {
   }
 
   // The affine function by channel that a node applies to its first input, such as a batch normalization.
-  std::optional<ChannelAffine> affine_of(int n) const {
+  std::shared_ptr<const ChannelAffine> affine_of(int n) const {
     const Node& node = *facts_.graph().nodes()[n];
-    if (!shorten_ || node.inputs.size() < 4 || facts_.info(node.outputs[0]).sizes.size() < 2) return std::nullopt;
+    if (!shorten_ || node.inputs.size() < 4 || facts_.info(node.outputs[0]).sizes.size() < 2) return nullptr;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] == kNoValue || (i > 0) != static_cast<bool>(facts_.constant(node.inputs[i]))) return std::nullopt;
-    if (facts_.info(node.inputs[0]).sizes != facts_.info(node.outputs[0]).sizes) return std::nullopt;
+      if (node.inputs[i] == kNoValue || (i > 0) != static_cast<bool>(facts_.constant(node.inputs[i]))) return nullptr;
+    if (facts_.info(node.inputs[0]).sizes != facts_.info(node.outputs[0]).sizes) return nullptr;
     Chain chain;
     chain.start = node.inputs[0];
     chain.nodes = {n};

@@ -78,8 +78,8 @@ class Facts {
   virtual bool needed(std::size_t node) const = 0;
   // Adds a constant that is not in the graph; returns the number by which the functions above know it.
   virtual ValueId add_constant_value(Tensor tensor) = 0;
-  // The affine function by channel that a chain computes, if it is to be computed as one.
-  virtual std::optional<ChannelAffine> channel_affine(const Chain&) const { return std::nullopt; }
+  // The affine function by channel that a chain computes, if it is to be computed as one. Null: none.
+  virtual std::shared_ptr<const ChannelAffine> channel_affine(const Chain&) const { return nullptr; }
 
   // What `compose` returns for these nodes. A device may know it from other nodes that compute the same.
   virtual Chain::Expression composed(const std::vector<int>& /*nodes*/, ValueId /*start*/, bool /*shorten*/,

@@ -45,12 +45,35 @@ std::optional<std::int64_t> value_of(const Index& index, const VariableValues& v
   return sum;
 }
 
+// The answer where each position of the operand is a variable or a number; nullopt for others.
+std::optional<bool> axes_keep_order(const Indices& position, const VariableValues& variables, const Sizes& sizes,
+                                    const Sizes& operand_sizes) {
+  Sizes strides(sizes.size());  // with which the operand is read
+  std::int64_t first = 0, stride = 1;
+  for (std::size_t a = position.size(); a-- > 0; stride *= operand_sizes[a]) {
+    const Index& p = position[a];
+    if (p.is_constant()) {
+      first += p.value() * stride;
+      continue;
+    }
+    const Atom* const atom = p.as_atom();
+    const auto is_it = [&](const auto& v) { return v.first == atom->id; };
+    const auto variable = atom == nullptr ? variables.end() : std::find_if(variables.begin(), variables.end(), is_it);
+    if (variable == variables.end()) return std::nullopt;
+    strides[static_cast<std::size_t>(variable - variables.begin())] += stride;
+  }
+  if (element_count(sizes) == 0) return true;
+  stride = 1;
+  for (std::size_t a = sizes.size(); a-- > 0; stride *= sizes[a])
+    if (sizes[a] > 1 && strides[a] != stride) return false;
+  return first == 0;
+}
+
 }  // namespace
 
 bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
   if (element->kind != ElementNode::Kind::kRead || element->zero_outside || element->operand != 0) return false;
   if (element_count(sizes) != element_count(operand_sizes)) return false;
-  // Positions with quotients and remainders are evaluated at the corners of the output and at random positions.
   std::uint64_t state = 1;
   const std::int64_t count = element_count(sizes);
   VariableValues at(sizes.size());
@@ -59,6 +82,8 @@ bool keeps_order(const Element& element, const Indices& position, const Sizes& s
     if (atom == nullptr) return false;
     at[a].first = atom->id;
   }
+  if (const auto known = axes_keep_order(element->position, at, sizes, operand_sizes)) return *known;
+  // Positions with quotients and remainders are evaluated at the corners of the output and at random positions.
   for (int sample = 0; sample < 64 && count > 0; ++sample) {
     std::int64_t number = 0;
     for (std::size_t a = 0; a < sizes.size(); ++a) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "runtime/cpu/tile/program.h"
 
@@ -142,10 +144,12 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
       if (!affine_) {
         affine_ = affine;
       } else {
+        ChannelAffine both = *affine_;
         for (std::size_t c = 0; c < affine->scale.size(); ++c) {
-          affine_->scale[c] *= affine->scale[c];
-          affine_->shift[c] = affine_->shift[c] * affine->scale[c] + affine->shift[c];
+          both.scale[c] *= affine->scale[c];
+          both.shift[c] = both.shift[c] * affine->scale[c] + affine->shift[c];
         }
+        affine_ = std::make_shared<const ChannelAffine>(std::move(both));
       }
       return true;
     }
@@ -156,8 +160,9 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
   if (sums && !operations_.empty()) {
     const auto affine = match_channel_affine(planner, chain, axis_);
     if (affine && std::all_of(affine->scale.begin(), affine->scale.end(), [](double f) { return f == 1; })) {
-      if (!affine_) affine_ = ChannelAffine{affine->scale, std::vector<double>(affine->shift.size())};
-      for (std::size_t c = 0; c < affine->shift.size(); ++c) affine_->shift[c] += affine->shift[c];
+      ChannelAffine both = affine_ ? *affine_ : ChannelAffine{affine->scale, std::vector<double>(affine->shift.size())};
+      for (std::size_t c = 0; c < affine->shift.size(); ++c) both.shift[c] += affine->shift[c];
+      affine_ = std::make_shared<const ChannelAffine>(std::move(both));
       return true;
     }
   }

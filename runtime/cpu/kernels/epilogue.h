@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -36,8 +37,8 @@ class Epilogue {
   // False if the chain is none of the above, or scaling would come after a function.
   bool absorb(const Planner& planner, const Chain& chain);
 
-  // Applied to weights and bias; exact up to rounding. nullopt: none.
-  const std::optional<ChannelAffine>& affine() const { return affine_; }
+  // Applied to weights and bias; exact up to rounding. Null: none.
+  const std::shared_ptr<const ChannelAffine>& affine() const { return affine_; }
   const std::vector<ValueId>& additions() const { return additions_; }
   // Without the addition of a value.
   Epilogue without(ValueId addition) const;
@@ -64,7 +65,7 @@ class Epilogue {
  private:
   std::size_t axis_;
   Accepts accepts_;
-  std::optional<ChannelAffine> affine_;
+  std::shared_ptr<const ChannelAffine> affine_;  // shared by plans, so it is replaced, never changed
   std::vector<Operation> operations_;
   std::vector<ValueId> additions_;
 };

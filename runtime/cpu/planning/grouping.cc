@@ -61,7 +61,7 @@ class Grouping final : public planning::DeviceKernels {
                              const std::function<Chain::Expression()>& compose) override {
     return recalled_expression(planner_, nodes, start, shorten, compose);
   }
-  std::optional<ChannelAffine> channel_affine(const Chain& chain) const override {
+  std::shared_ptr<const ChannelAffine> channel_affine(const Chain& chain) const override {
     return match_channel_affine(planner_, chain, 1);
   }
 

@@ -70,6 +70,7 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
   const Graph& graph = planner.graph();
   std::vector<LayoutStep> steps;
   std::vector<ValueId> results;  // by step with a choice; otherwise kNoValue
+  steps.reserve(groups.size() + 1), results.reserve(groups.size());
   for (const Group& group : groups) {
     const LayoutNeeds needs = layout_needs(planner, group);
     LayoutStep step{needs.plain, needs.channels_last, {}, {}};

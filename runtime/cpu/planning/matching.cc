@@ -37,14 +37,14 @@ std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
   return pattern;
 }
 
-std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
+std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
   const std::uint64_t channel_atom = chain.position()[axis].as_atom() ? chain.position()[axis].as_atom()->id : 0;
   bool fits = true;
   std::vector<TileOperand> operands;
   std::vector<const std::byte*> data;
   for (std::size_t k = 1; k < chain.operands().size(); ++k) {
     const Tensor& t = known.constant(chain.operands()[k]);
-    if (!t || !is_real(t.type())) return std::nullopt;
+    if (!t || !is_real(t.type())) return nullptr;
     operands.push_back({t.type(), t.sizes(), kPlain});
     data.push_back(t.bytes().data());
   }
@@ -70,12 +70,12 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
                 return Operand(read.operand - 1, {t.type(), to_indices(t.sizes())})(position);
               },
               {});
-  if (!fits) return std::nullopt;
+  if (!fits) return nullptr;
   operands.push_back({DataType::kDouble, {std::ssize(kAffinePoints)}, kPlain});
   data.push_back(reinterpret_cast<const std::byte*>(kAffinePoints));
   const Sizes results{std::ssize(kAffinePoints), sizes[axis]};
   const auto program = compile_tiles(e, {p, c}, {DataType::kDouble, results, kPlain}, operands, {Isa::kBaseline, true});
-  if (!program) return std::nullopt;
+  if (!program) return nullptr;
   std::vector<double> f(std::size(kAffinePoints) * channels);
   program->run(data.data(), reinterpret_cast<std::byte*>(f.data()), Workers(1));
   ChannelAffine affine;
@@ -85,9 +85,9 @@ std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const
     for (std::size_t n = 0; n < channels; ++n) {
       const double expected = affine.scale[n] * kAffinePoints[k] + affine.shift[n];
       const double size = std::fabs(affine.scale[n] * kAffinePoints[k]) + std::fabs(affine.shift[n]);
-      if (!(std::fabs(f[k * channels + n] - expected) <= 1e-9 * size)) return std::nullopt;
+      if (!(std::fabs(f[k * channels + n] - expected) <= 1e-9 * size)) return nullptr;
     }
-  return affine;
+  return std::make_shared<const ChannelAffine>(std::move(affine));
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ std::uint64_t function_name(std::string_view what, const KnownValues& known, con
   return hash_mix(hash_text(what), *chain.name);
 }
 
-std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
+std::shared_ptr<const ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
   const auto channels = static_cast<std::uint64_t>(known.info(chain.result).sizes[axis]);
   const std::uint64_t name = hash_mix(hash_mix(function_name("affine", known, chain), axis), channels);
   return known.recognitions().functions.recall(name, [&] { return find_channel_affine(known, chain, axis); });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,8 @@ Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>
                                       const std::function<Chain::Expression()>& compose);
 
 // start * scale[c] + shift[c] for constants by channel, along `axis` of the result. Found by evaluating the chain at sample
-// points.
-std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis);
+// points. Null: none. Plans share it.
+std::shared_ptr<const ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis);
 
 // start + operand, both read at the result's position: returns the operand, which has the result's type and sizes.
 std::optional<ValueId> match_addition(const KnownValues& known, const Chain& chain);

@@ -355,12 +355,14 @@ class ProductPlan final : public NodePlan {
     return 0;
   }
 
+  // Empty: all are 1, as those of a bias.
   std::vector<float> column_factors() const {
-    std::vector<float> factors;
-    if (!epilogue_.affine() && p_.alpha == 1) return factors;
-    for (std::int64_t c = 0; c < p_.n; ++c)
-      factors.push_back(
-          static_cast<float>(p_.alpha * (epilogue_.affine() ? epilogue_.affine()->scale[static_cast<std::size_t>(c)] : 1.0)));
+    const ChannelAffine* const affine = epilogue_.affine().get();
+    const auto is_one = [](double scale) { return scale == 1; };
+    if (p_.alpha == 1 && (affine == nullptr || std::all_of(affine->scale.begin(), affine->scale.end(), is_one))) return {};
+    std::vector<float> factors(static_cast<std::size_t>(p_.n));
+    for (std::size_t c = 0; c < factors.size(); ++c)
+      factors[c] = static_cast<float>(p_.alpha * (affine != nullptr ? affine->scale[c] : 1.0));
     return factors;
   }
 
@@ -369,6 +371,7 @@ class ProductPlan final : public NodePlan {
     ProductExtras result;
     const bool has_bias = planner.has(node_, 2) && !addend_;
     if (has_bias || epilogue_.affine()) {
+      result.bias.reserve(static_cast<std::size_t>(p_.n));
       for (std::size_t c = 0; c < static_cast<std::size_t>(p_.n); ++c) {
         double b = 0;
         if (has_bias) {

@@ -104,6 +104,12 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
   const ValueInfo out = planner.info(result);
   const bool to_bytes = out.type == DataType::kInt8 || out.type == DataType::kUint8;
   if ((!to_bytes && out.type != DataType::kFloat) || element_count(out.sizes) < kWorthElements) return std::nullopt;
+  const auto has_8_bits = [&](ValueId v) {
+    if (v == kNoValue) return false;
+    const DataType type = planner.info(v).type;
+    return type == DataType::kInt8 || type == DataType::kUint8;
+  };
+  if (std::none_of(operands.begin(), operands.end(), has_8_bits)) return std::nullopt;  // as most
   const auto operations = operation_count(element).constant();
   if (!operations || *operations < kWorthOperations) return std::nullopt;
 
