@@ -85,6 +85,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       graph_ = std::move(inputs);  // the plan has the constants in its own form
     } else {
       if (!resources_) resources_ = std::make_shared<CpuResources>(1);
+      plans_.share_bytes({resources_, &resources_->plan_bytes});
       open_ = std::make_unique<const OpenGraph>(by_definition ? graph_ : with_whole_operators(graph_));
       if (!by_definition) grow();
     }
@@ -170,6 +171,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     std::optional<GrowingCache> parts = find_growing_cache(open_->graph());
     if (!parts) return;
     growing_ = std::make_unique<Growing>();
+    growing_->plans.share_bytes({resources_, &resources_->plan_bytes});
     SessionOptions options = options_;
     options.threads = 1, options.plan_cache.clear(), options.replacements.clear(), options.resources = resources_;
     growing_->before = std::make_unique<CpuSession>(parts->before, options);

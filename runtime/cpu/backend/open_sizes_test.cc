@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include "runtime/cpu/backend/sized_plans.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -21,7 +22,8 @@ Graph network_of_rows(RandomGraph& g) {
   for (std::int64_t layers = g.pick(1, 4); layers > 0; --layers) {
     const std::int64_t next = g.pick(1, 70);
     const ValueId y = node(g.graph, "MatMul", {x, g.constant({width, next})})[0];
-    const ValueId biased = node(g.graph, "Add", {y, g.constant({next})})[0];
+    ValueId biased = node(g.graph, "Add", {y, g.constant({next})})[0];
+    if (g.pick(0, 2) == 0) biased = node(g.graph, "Mul", {biased, g.constant({next})})[0];
     x = node(g.graph, g.pick(0, 1) == 0 ? "Relu" : "Tanh", {biased})[0];
     if (g.pick(0, 2) == 0) x = node(g.graph, "Softmax", {x})[0];
     if (g.pick(0, 2) == 0) x = node(g.graph, "Mul", {x, node(g.graph, "Sigmoid", {x})[0]})[0];
@@ -54,7 +56,8 @@ Graph network_of_images(RandomGraph& g) {
     const std::int64_t outputs = 8 * g.pick(1, 5), sizes[] = {1, 3, 5};
     const ValueId y = convolve(outputs, sizes[g.pick(0, 2)], 1);
     channels = outputs;
-    x = node(g.graph, "Relu", {y})[0];
+    const ValueId scaled = g.pick(0, 2) == 0 ? node(g.graph, "Mul", {y, g.constant({outputs, 1, 1})})[0] : y;
+    x = node(g.graph, "Relu", {scaled})[0];
     if (g.pick(0, 1) == 0) x = node(g.graph, "Add", {x, convolve(channels, 3, channels)})[0];
   }
   g.graph.add_output("y", x);
@@ -120,7 +123,11 @@ TEST_CASE("random networks at random sizes, 0 and 1 among them") {
 TEST_CASE("more sizes than plans are kept") {
   RandomGraph g(5);
   const Graph graph = network_of_rows(g);
-  const auto open = cpu_backend().prepare(graph, {});
+  const auto resources = std::make_shared<CpuResources>(1);
+  resources->plan_bytes = std::size_t{1} << 40;  // no memory is left for more plans than are always kept
+  SessionOptions options;
+  options.resources = resources;
+  const auto open = cpu_backend().prepare(graph, options);
   std::vector<std::vector<Tensor>> inputs, results;
   for (std::int64_t n = 1; n <= 50; ++n) {
     inputs.push_back(inputs_of(graph, g, {n}));

@@ -6,9 +6,17 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::size_t kMostPlans = 16;
+constexpr std::size_t kFewPlans = 16;               // are kept, however large
+constexpr std::size_t kMostBytes = 8 << 20;         // of all plans, beyond that
+constexpr std::size_t kBytes = 2000, kStep = 2200;  // of a plan, and of a step with its storages
+
+std::size_t bytes_of(const Plan& plan) { return kBytes + kStep * plan.steps.size() + plan.folded_bytes; }
 
 }  // namespace
+
+SizedPlans::~SizedPlans() {
+  for (const auto& [sizes, entry] : plans_) *bytes_ -= entry.bytes;
+}
 
 std::shared_ptr<PlanRunner> SizedPlans::get(const std::vector<Sizes>& sizes, const Make& make) {
   if (auto known = find(sizes)) return known;
@@ -16,8 +24,10 @@ std::shared_ptr<PlanRunner> SizedPlans::get(const std::vector<Sizes>& sizes, con
   if (auto known = find(sizes)) return known;  // another thread has made it
   std::shared_ptr<PlanRunner> made = make();
   const std::lock_guard lock(mutex_);
-  while (plans_.size() >= kMostPlans) drop_oldest();
-  plans_[sizes] = {made, ++time_};
+  const std::size_t bytes = bytes_of(made->plan());
+  *bytes_ += bytes;
+  while (plans_.size() >= kFewPlans && *bytes_ > kMostBytes) drop_oldest();
+  plans_[sizes] = {made, ++time_, bytes};
   return last_ = made;
 }
 
@@ -35,8 +45,10 @@ std::shared_ptr<PlanRunner> SizedPlans::last() const {
 }
 
 void SizedPlans::drop_oldest() {
-  plans_.erase(std::min_element(plans_.begin(), plans_.end(),
-                                [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+  const auto is_older = [](const auto& a, const auto& b) { return a.second.used < b.second.used; };
+  const auto oldest = std::min_element(plans_.begin(), plans_.end(), is_older);
+  *bytes_ -= oldest->second.bytes;
+  plans_.erase(oldest);
 }
 
 }  // namespace rewright::cpu

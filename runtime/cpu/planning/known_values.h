@@ -41,6 +41,8 @@ class KnownValues {
   const Tensor& constant(ValueId value) const;
   // Is the value known? Unlike `constant` this never copies a matrix that is a view of another one.
   bool is_constant(ValueId value) const { return constants_[value] || matrices_.contains(value); }
+  // Is it a constant of the model? Others are computed when a plan is made.
+  bool is_of_model(ValueId value) const { return value < graph_.value_count() && graph_.is_constant(value); }
   // A constant matrix as a strided view of a tensor; in elements.
   struct ConstantMatrix {
     Tensor in;

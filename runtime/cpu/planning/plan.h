@@ -90,7 +90,8 @@ struct Plan {
   std::vector<TensorType> output_types;
   std::vector<bool> caches;  // by output: is it a cache, whose length (axis 2) may be another one in a call?
   std::size_t arena_bytes = 0;
-  std::optional<Graph> graph;        // after all passes; only in a plan to be checked ...
+  std::size_t folded_bytes = 0;  // of constants in memory that were computed when the plan was made: they may depend on sizes
+  std::optional<Graph> graph;    // after all passes; only in a plan to be checked ...
   std::vector<PlannedValue> values;  // ... and its values
 };
 

@@ -32,6 +32,7 @@ int Planner::storage(ValueId value, Layout layout) {
   if (values_.copies(value).empty()) {
     if (!is_constant(value))
       throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph().value(value).name);
+    if (!is_of_model(value)) plan_.folded_bytes += constant(value).byte_count();
     const int added = values_.add_constant(constant(value));
     values_.alias(value, added, kPlain);
     if (layout.plain()) return added;
