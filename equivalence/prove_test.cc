@@ -243,7 +243,7 @@ TEST_CASE("prove: instances of rules are never refuted", "[sampling]") {
   CHECK(proved * 10 >= tried * 8);
 }
 
-TEST_CASE("prove: counterexamples of wrong rules are never proved", "[sampling]") {
+TEST_CASE("prove: counterexamples of wrong rules are never proved", "[sampling][long]") {
   int refuted = 0, tried = 0;
   for (const Rule& rule : read_rules(std::filesystem::path("rules/testing/wrong.rules"))) {
     const RuleTest test = test_rule(rule, 100, 1);

@@ -33,7 +33,7 @@ TEST_CASE("every wrong rule is refuted, none is proved", "[verify]") {
   }
 }
 
-TEST_CASE("rules with a missing condition are not proved", "[verify]") {
+TEST_CASE("rules with a missing condition are not proved", "[verify][long]") {
   for (const Rule& rule : testing::share(read_rules(std::filesystem::path("verifier/testdata/wrong.rules")))) {
     const Verdict v = verdict_alone(rule);
     INFO(rule.name << ": " << v.explanation);
