@@ -219,8 +219,8 @@ rewright_status rewright_make_plan(const rewright_model* model, const rewright_p
 const char* rewright_plan_text(const rewright_plan* plan);   /* the content of a file for `--plan` */
 const char* rewright_plan_report(const rewright_plan* plan); /* JSON, as `rewright plan --json` */
 void rewright_plan_free(rewright_plan* plan);
-/* Does the plan in a file compute what the model computes? `reason` is "" if that is proved, else what is wrong; to be freed with
- * rewright_bytes_free. REWRIGHT_BAD_INPUT for a plan of another model. */
+/* Does the plan in a file compute what the model computes? `reason` is "" if that is proved, else what is wrong; to be freed
+ * with rewright_bytes_free. REWRIGHT_BAD_INPUT for a plan of another model. */
 rewright_status rewright_check_plan(const rewright_model* model, const char* file, char** reason);
 
 /* ---- Proofs */

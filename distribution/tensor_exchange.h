@@ -49,8 +49,8 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
                     const TensorParts& to);
 
 // This process's part of the combination of all processes' tensors, which have the same sizes. Elements are combined in the
-// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once (in pairs: once a round). Throws Error(kUnsupported) for
-// types without arithmetic.
+// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once (in pairs: once a round). Throws
+// Error(kUnsupported) for types without arithmetic.
 Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to);
 
 // This process's part of the tensor that process `root` has. Others may pass an empty tensor of the same type.

@@ -1,7 +1,7 @@
 // What operators without a denotation compute, where it can be said by elements.
 //
-// A denotation is evaluated: kernels, fusions, costs and gradients are read off it. That of a scatter compares each element with
-// every index, which no one should compute by. So scatters are executed by code of their own, and this says what that code
+// A denotation is evaluated: kernels, fusions, costs and gradients are read off it. That of a scatter compares each element
+// with every index, which no one should compute by. So scatters are executed by code of their own, and this says what that code
 // computes, for proofs alone. A test compares the two.
 #pragma once
 

@@ -42,7 +42,6 @@ const char* rewright_plan_text(const rewright_plan* plan) { return plan ? plan->
 const char* rewright_plan_report(const rewright_plan* plan) { return plan ? plan->report.c_str() : ""; }
 void rewright_plan_free(rewright_plan* plan) { delete plan; }
 
-
 rewright_status rewright_check_plan(const rewright_model* model, const char* file, char** reason) {
   return guarded([&] {
     required(reason, "reason") = nullptr;

@@ -12,6 +12,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/parts.h"
+#include "operators/contrib/contrib.h"
 #include "operators/definitions/axes.h"
 #include "operators/procedure.h"
 
@@ -454,6 +455,7 @@ std::string objection_to(const ImportedModel& model, const Opsets& opsets, const
   if (domain.empty() && version != opsets.end() && !is_standard(node.op_type(), version->second))
     return "opset " + std::to_string(version->second) + " has no operator " + node.op_type();
   const bool has_definition = find_procedure(model, domain, node.op_type()) != nullptr ||
+                              operators::find_contrib(domain, node.op_type()) != nullptr ||
                               find_onnx(domain, node.op_type()) != nullptr || !differentiated_names(node).empty() ||
                               (version != opsets.end() && is_schema_function(node, domain, version->second));
   if (!has_definition) return "no definition of operator " + (domain.empty() ? "" : domain + ".") + node.op_type();

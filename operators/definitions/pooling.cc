@@ -222,8 +222,7 @@ struct MaxPool : Pool {
     };
     const Indices picked = planes(b.shape_of(g));
     const ValueId flat = b.add(
-        "ScatterElements",
-        {b.filled({b.type_of(g).type, planes(shape)}, 0), b.reshaped(where, picked), b.reshaped(g, picked)},
+        "ScatterElements", {b.filled({b.type_of(g).type, planes(shape)}, 0), b.reshaped(where, picked), b.reshaped(g, picked)},
         {{"axis", Index(2)}, {"reduction", std::string("add")}});
     return {b.reshaped(flat, shape)};
   }

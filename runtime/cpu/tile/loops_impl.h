@@ -221,8 +221,7 @@ inline T converted(S value) {
 inline Count load_halves([[maybe_unused]] float* d, [[maybe_unused]] const HalfBits* s, [[maybe_unused]] Count n) {
   Count i = 0;
 #ifdef __F16C__
-  for (; i + 8 <= n; i += 8)
-    _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
 #endif
   return i;
 }
