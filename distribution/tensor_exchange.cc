@@ -228,7 +228,7 @@ bool are_in_order(const TensorParts& parts, const Sizes& whole) {
   return at == whole.at(parts.axis);
 }
 
-// What the processes from `first` to `last` - 1 have together.
+// The union of the parts of processes `first` to `last` - 1.
 Box box_of_range(const Sizes& whole, const TensorParts& parts, std::size_t first, std::size_t last) {
   Box box{Sizes(whole.size()), whole};
   box.begin[parts.axis] = parts.rows[first].begin;

@@ -6,10 +6,12 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "equivalence/bodies.h"
 #include "equivalence/constant_terms.h"
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
 #include "equivalence/rewriting_search.h"
+#include "equivalence/statement_prover.h"
 #include "graph/file.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/onnx.h"
@@ -30,22 +32,11 @@ std::string_view name(Verdict verdict) {
 
 namespace {
 
-constexpr int kMostCandidates = 4;        // tried for one value
-constexpr int kDepths = 3;                // of cuts
-constexpr std::size_t kMostInRule = 16;   // nodes of an equation that the prover is asked
-constexpr std::size_t kMostInGraph = 60;  // nodes of an equation that an e-graph is asked
+constexpr int kMostCandidates = 4;  // tried for one value
+constexpr int kDepths = 3;          // of cuts
 constexpr std::size_t kMostPlaces = 20;
 constexpr std::chrono::seconds kQuick{2};
 constexpr double kForProofs = 0.75;  // of the time; the rest is for refuting in double what stayed open
-
-proof::VerifyOptions quick_verification(const std::filesystem::path& certificates) {
-  proof::VerifyOptions options;
-  options.instances = 0;
-  options.suggest_conditions = false;
-  options.solver.linear_steps = 400000, options.solver.nonlinear_steps = 600000;
-  options.certificates = certificates;
-  return options;
-}
 
 class Prover {
  public:
@@ -55,7 +46,8 @@ class Prover {
         options_(options),
         joint_(a, b, options.names),
         samples_(a, b, joint_, options.executors),
-        rules_(options.rules, {.math = MathClass::kNeedsFinite}) {
+        rules_(options.rules, {.math = MathClass::kNeedsFinite}),
+        statements_(rules_, options.certificate, [this] { return ended(); }) {
     proof_.names = options.names, proof_.tolerance = options.tolerance;
     const auto now = std::chrono::steady_clock::now();
     end_of_proofs_ = options.deadline;
@@ -72,6 +64,8 @@ class Prover {
       if (error.code() != ErrorCode::kCancelled) throw;
       stopped_ = true;  // with what is known by then
     }
+    result_.by_rewriting = statements_.by_rewriting(), result_.by_rule = statements_.by_rule();
+    result_.cached = statements_.cached();
     conclude();
     return std::move(result_);
   }
@@ -133,7 +127,7 @@ class Prover {
     index_candidates();
   }
 
-  // What float's rounding hides.
+  // Differences that the rounding of float hides are seen in double.
   void refute_in_double() {
     if (options_.precise.empty() || rounds_to_few_bits(a_) || rounds_to_few_bits(b_)) return;
     precise_.emplace(a_, b_, joint_, options_.precise, true);
@@ -325,7 +319,7 @@ class Prover {
     const std::size_t formal = onnx_operator(a) == "If" ? 0 : own;
     for (const std::string& attribute : bodies_of(a)) {
       const Graph x = body_of(a_, first, attribute, outer_names(a_)), y = body_of(b_, second, attribute, outer_names(b_));
-      const std::optional<NameMap> names = names_in_bodies(x, y, formal);
+      const std::optional<NameMap> names = names_in_bodies(joint_, a_, b_, x, y, formal);
       if (!names) return false;
       ProveOptions inner = options_;
       inner.names = *names, inner.precise = {}, inner.deadline = end_of_proofs_, inner.progress = {};
@@ -335,48 +329,6 @@ class Prover {
   } catch (const Error& error) {  // a body that cannot be imported, or bodies with other inputs
     if (error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kMissing) throw;
     return false;
-  }
-
-  // The node in its own model: the table has it with other numbers of values.
-  static const Node& own_node(const Graph& graph, const Node& node) {
-    for (const auto& own : graph.nodes())
-      if (own->origin && own->origin == node.origin) return *own;
-    throw Error(ErrorCode::kUnsupported, "a node that is not in its model");
-  }
-
-  // Inputs of bodies: first those that the operator gives, in their order, then captured values, by what they are equal to.
-  std::optional<NameMap> names_in_bodies(const Graph& x, const Graph& y, std::size_t formal) const {
-    if (x.inputs().size() != y.inputs().size() || x.outputs().size() != y.outputs().size() || formal > x.inputs().size())
-      return std::nullopt;
-    NameMap names;
-    const auto pair = [&](const std::string& first, const std::string& second) {
-      return names.emplace(first, second).first->second == second;
-    };
-    std::map<ValueId, std::string> captured;  // of the second model, by class
-    for (std::size_t i = formal; i < y.inputs().size(); ++i) {
-      const std::string& name = y.value(y.inputs()[i]).name;
-      const ValueId outer = value_named(b_, name);
-      if (outer == kNoValue) return std::nullopt;
-      captured.emplace(joint_.find(joint_.of_second(outer)), name);
-    }
-    for (std::size_t i = 0; i < x.inputs().size(); ++i) {
-      const std::string& name = x.value(x.inputs()[i]).name;
-      if (i < formal) {
-        if (!pair(name, y.value(y.inputs()[i]).name)) return std::nullopt;
-        continue;
-      }
-      const ValueId outer = value_named(a_, name);
-      const auto other = outer == kNoValue ? captured.end() : captured.find(joint_.find(outer));
-      if (other == captured.end() || !pair(name, other->second)) return std::nullopt;
-    }
-    for (std::size_t k = 0; k < x.outputs().size(); ++k)
-      if (!pair(x.outputs()[k].name, y.outputs()[k].name)) return std::nullopt;
-    return names;
-  }
-  static ValueId value_named(const Graph& graph, const std::string& name) {
-    for (ValueId id = 0; id < graph.value_count(); ++id)
-      if (graph.value(id).name == name) return id;
-    return kNoValue;
   }
 
   void settle(ValueId b) {
@@ -424,102 +376,12 @@ class Prover {
     }
     Step step;
     step.equation = equation;
-    const std::string key = key_of(statement);
-    if (!key.empty() && refused_.count(key)) {
-      ++result_.cached;
-      return false;
-    }
-    if (by_rewriting(statement, key, step)) {
-      ++result_.by_rewriting;
-    } else if (!key.empty() && by_rule(statement, step, reason)) {
-      ++result_.by_rule;
-    } else {
-      if (!key.empty()) refused_.insert(key);
-      return false;
-    }
+    if (!statements_.prove(statement, step, reason)) return false;
     if (!joint_.unite(equation.a, equation.b)) return false;
     for (const Application& application : step.applications) used_rules_.insert(application.rule);
     proof_.steps.push_back(std::move(step));
     ++result_.equations;
     return true;
-  }
-
-  static std::string key_of(const Statement& statement) {
-    try {
-      return to_algebra(rule_of(statement, SizesInRule::kAsGiven));
-    } catch (const Error&) {  // no rule can say it
-      return {};
-    }
-  }
-
-  bool by_rewriting(const Statement& statement, const std::string& key, Step& step) {
-    if (statement.graph.nodes().size() > kMostInGraph || may_be_less_defined(statement)) return false;
-    step.kind = Step::Kind::kRewriting;
-    if (const auto known = rewrites_.find(key); !key.empty() && known != rewrites_.end()) {
-      if (proves(statement, rules_, known->second)) {
-        ++result_.cached;
-        step.applications = known->second;
-        return true;
-      }
-    }
-    std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
-    if (!found) return false;
-    step.applications = std::move(*found);
-    if (!key.empty()) rewrites_[key] = step.applications;
-    return true;
-  }
-
-  bool by_rule(const Statement& statement, Step& step, std::string& reason) {
-    if (statement.graph.nodes().size() > kMostInRule) {
-      reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
-      return false;
-    }
-    if (may_read_outside(statement)) {
-      reason = "it is open whether positions that are elements are within the tensor";
-      return false;
-    }
-    for (const SizesInRule sizes : {SizesInRule::kAny, SizesInRule::kAsGiven}) {
-      if (ended()) return false;
-      const std::optional<std::string> certificate = proved_rule(statement, sizes, reason);
-      if (!certificate) continue;
-      step.kind = Step::Kind::kRule;
-      step.applications.clear();
-      step.certificate = *certificate, step.sizes = sizes;
-      return true;
-    }
-    return false;
-  }
-
-  // The name of the certificate, of each rule once.
-  std::optional<std::string> proved_rule(const Statement& statement, SizesInRule sizes, std::string& reason) {
-    Rule rule;
-    try {
-      rule = rule_of(statement, sizes);
-    } catch (const Error& error) {
-      reason = error.what();
-      return std::nullopt;
-    }
-    const std::string text = to_algebra(rule);
-    auto known = proved_.find(text);
-    if (known == proved_.end()) {
-      rule.name = "equation_" + std::to_string(proved_.size());
-      const std::filesystem::path folder = options_.certificate.empty() ? "" : options_.certificate / "equations";
-      if (!folder.empty()) std::filesystem::create_directories(folder);
-      proof::VerifyOptions verification = quick_verification(folder);
-      proof::Verdict verdict = proof::verify(rule, verification);
-      // Certificates do not know of positions that are elements, nor proofs whether these are within the tensor.
-      if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {
-        verification.limits.contents_are_unknowns = true;
-        verdict = proof::verify(rule, verification);
-      }
-      const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
-      known = proved_.emplace(text, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
-    } else {
-      ++result_.cached;
-    }
-    if (known->second.first) return known->second.second;
-    reason = known->second.second;
-    return std::nullopt;
   }
 
   // Terms for constants of the statement; true if there are new ones.
@@ -657,14 +519,12 @@ class Prover {
   Samples samples_;
   std::optional<Samples> precise_;
   RuleIndex rules_;
+  StatementProver statements_;
   Proof proof_;
   Proving result_;
   std::multimap<std::uint64_t, ValueId> by_key_;
   std::map<std::string, ValueId> by_name_;
   std::map<ValueId, std::pair<ValueId, std::string>> open_;  // values of the second model that were not proved, and why
-  std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the equation says
-  std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
-  std::set<std::string, std::less<>> refused_;
   std::set<std::string> used_rules_;
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
   std::chrono::steady_clock::time_point end_of_proofs_;

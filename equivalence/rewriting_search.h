@@ -14,6 +14,8 @@
 
 namespace rewright::equivalence {
 
+inline constexpr std::size_t kMostInGraph = 60;  // nodes of a statement that an e-graph is asked
+
 struct RewritingEffort {
   std::size_t nodes = 500;  // live e-nodes
   std::size_t iterations = 6;

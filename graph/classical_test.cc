@@ -116,7 +116,7 @@ TEST_CASE("linear models are graphs") {
   const double total = std::exp(1.0) + std::exp(0.5) + std::exp(-1.0);
   CHECK(results[1].tensor().reals()[0] == Approx(std::exp(1.0) / total));
 
-  // Of a probit the normal distribution gives the probability back.
+  // The normal distribution function inverts the probit.
   const Graph probit = classical(R"(agraph (float[N, 1] x) => (float[N, 1] y) {
     y = ai.onnx.ml.LinearRegressor <coefficients = [1.0], post_transform = "PROBIT"> (x)
   })");

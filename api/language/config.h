@@ -8,7 +8,7 @@
 
 namespace rewright::api {
 
-// How tokens are chosen by default: "search" of the file.
+// Default parameters of sampling, from the file's "search".
 struct SearchDefaults {
   bool samples = false;  // false: the most likely token
   double temperature = 1, top_p = 1, repetition_penalty = 1;

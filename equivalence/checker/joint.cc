@@ -61,7 +61,7 @@ void add_hard_swish(Graph& result, const Node& node) {
   result.add_raw(std::move(last));
 }
 
-// What a recurrent node does without is zero.
+// Replaces absent inputs of a recurrent node by the zeros that they stand for.
 void add_with_zeros(Graph& result, const Node& node, const std::vector<ImplicitZeros>& zeros) {
   const Operator& fill = registry().get("Fill");
   Node complete = node;

@@ -54,7 +54,7 @@ class Joint {
 
   // Makes two values equal, and everything that follows by congruence. False, without a change, if their types differ.
   bool unite(ValueId a, ValueId b);
-  // The same for all results of two nodes that compute the same: sizes that only execution determines become equal, too.
+  // Makes all results of two equal nodes equal. Sizes that only execution determines become equal, too.
   bool unite_results(std::int32_t a, std::int32_t b);
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);

@@ -117,7 +117,7 @@ void require_leaves(const Joint& joint, const Step& step) {
   const ValueId constant = step.equation.b;
   require(in_table(constant) && joint.is_constant(constant) && (!joint.is_known(constant) || step.equation.leaves.empty()),
           "no constant to be explained");
-  // What is computed from anything else than constants cannot be evaluated, and is refused there.
+  // A leaf that does not rest on constants alone is refused when the term is evaluated.
   for (const ValueId leaf : step.equation.leaves)
     require(in_table(leaf) && joint.is_of_first(leaf), "a term reads what is no constant of the first model");
   require(step.term || step.equation.leaves.size() == 1, "a term without operators has one leaf");

@@ -42,22 +42,32 @@ int opset_of(const Graph& graph, const Node& node, const std::string& domain) {
   return found == opsets.end() ? 0 : found->second;
 }
 
-}  // namespace
-
-std::string opaque_meaning(const Graph& graph, const Node& node) {
+onnx::NodeProto read_node(const Node& node) {
   onnx::NodeProto proto;
   if (!node.origin || !proto.ParseFromString(node.origin->node_proto))
     throw Error(ErrorCode::kUnsupported, "a node without an ONNX form");
+  return proto;
+}
+
+// Adds the defaults of absent attributes, and removes the order and descriptions of all.
+void make_attributes_comparable(onnx::NodeProto& proto, const std::string& domain, int opset) {
+  add_default_attributes(proto, domain, opset);
+  std::sort(proto.mutable_attribute()->begin(), proto.mutable_attribute()->end(),
+            [](const onnx::AttributeProto& a, const onnx::AttributeProto& b) { return a.name() < b.name(); });
+  for (onnx::AttributeProto& attribute : *proto.mutable_attribute()) attribute.clear_doc_string();
+}
+
+}  // namespace
+
+std::string opaque_meaning(const Graph& graph, const Node& node) {
+  onnx::NodeProto proto = read_node(node);
   const std::string domain = canonical_domain(proto.domain());
   const std::shared_ptr<const ImportedModel>& model = graph.model();
   const std::map<std::string, int>& opsets = opsets_of(graph, node);
   const int opset = opset_of(graph, node, domain);
   std::uint64_t computation = node.origin->computation_hash;
   if (!has_subgraphs(proto)) {  // captured values are in the order of the attributes
-    add_default_attributes(proto, domain, opset);
-    std::sort(proto.mutable_attribute()->begin(), proto.mutable_attribute()->end(),
-              [](const onnx::AttributeProto& a, const onnx::AttributeProto& b) { return a.name() < b.name(); });
-    for (onnx::AttributeProto& attribute : *proto.mutable_attribute()) attribute.clear_doc_string();
+    make_attributes_comparable(proto, domain, opset);
     proto.clear_input();
     proto.clear_output();
     computation = computation_hash(proto);
@@ -81,20 +91,13 @@ std::size_t own_inputs(const Node& node) {
 }
 
 std::string meaning_without_bodies(const Graph& graph, const Node& node) {
-  onnx::NodeProto proto;
-  if (!node.origin || !proto.ParseFromString(node.origin->node_proto))
-    throw Error(ErrorCode::kUnsupported, "a node without an ONNX form");
+  onnx::NodeProto proto = read_node(node);
   const std::string domain = canonical_domain(proto.domain());
   const int opset = opset_of(graph, node, domain);
   std::string text = domain + ":" + proto.op_type() + " " + std::to_string(version_of(proto, domain, opset));
-  add_default_attributes(proto, domain, opset);
-  std::sort(proto.mutable_attribute()->begin(), proto.mutable_attribute()->end(),
-            [](const onnx::AttributeProto& a, const onnx::AttributeProto& b) { return a.name() < b.name(); });
-  for (onnx::AttributeProto& attribute : *proto.mutable_attribute()) {
-    if (attribute.has_g() || attribute.graphs_size() > 0) continue;
-    attribute.clear_doc_string();
-    text += " " + serialize(attribute);
-  }
+  make_attributes_comparable(proto, domain, opset);
+  for (const onnx::AttributeProto& attribute : proto.attribute())
+    if (!attribute.has_g() && attribute.graphs_size() == 0) text += " " + serialize(attribute);
   return text;
 }
 

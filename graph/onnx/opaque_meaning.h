@@ -12,17 +12,17 @@ namespace rewright::graph {
 // functions of the model that they may call. The names of values do not count, nor which inputs are there.
 std::string opaque_meaning(const Graph& graph, const Node& node);
 
-// The same for a node of If, Loop or Scan without the graphs inside. Its first inputs are its own, the others are captured by
-// those graphs; the graphs themselves have no inputs for those of If.
+// The meaning of an If, Loop or Scan apart from the graphs in its attributes.
 std::string meaning_without_bodies(const Graph& graph, const Node& node);
+// The number of inputs that the ONNX node names: the others, behind them, are values that its graphs capture.
 std::size_t own_inputs(const Node& node);
 
-// An input that a node does without, and that stands for zeros of this type then.
+// An absent optional input whose default is a tensor of zeros.
 struct ImplicitZeros {
   std::size_t input;
   TensorType type;
 };
-// Of recurrent nodes: initial states, bias, peepholes. Without those whose sizes are not known.
+// The absent initial states, bias and peepholes of RNN, GRU and LSTM, as far as their sizes are known.
 std::vector<ImplicitZeros> implicit_zeros(const Graph& graph, const Node& node);
 
 // Does an opaque node, or a node of a graph inside of it, draw random numbers?

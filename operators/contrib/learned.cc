@@ -6,15 +6,15 @@
 #include <span>
 
 #include "operators/contrib/contrib.h"
+#include "operators/procedures/learned/scores.h"
 #include "operators/procedures/learned/support_vectors.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
 namespace {
 
 using Results = ContribNode::Results;
-
-constexpr const char* kDomain = "ai.onnx.ml";
 
 // Rows of features: a vector is one row. Throws Error(kBadInput) for other ranks.
 ValueId rows_of(ContribNode& n, std::size_t i) {
@@ -26,13 +26,15 @@ ValueId rows_of(ContribNode& n, std::size_t i) {
 
 ValueId float_rows(ContribNode& n, std::size_t i) { return n.b.cast(rows_of(n, i), DataType::kFloat); }
 
-// Numbers for the columns of x, one each or one for all; nullopt if their count is neither, or the columns are not known.
-std::optional<ValueId> by_column(ContribNode& n, ValueId x, const std::vector<double>& numbers) {
+// A number for each column of x, or one for all; nullopt if their count is neither, or the columns are not known.
+std::optional<ValueId> by_column(ContribNode& n, ValueId x, const Tensor& numbers) {
   const Indices shape = n.b.shape_of(x);
-  const auto count = static_cast<std::int64_t>(numbers.size());
-  if (count != 1 && (shape.empty() || !(shape.back() == Index(count)))) return std::nullopt;
-  const DataType type = n.b.type_of(x).type;
-  return n.b.constant(Tensor::from_reals(type, {count}, numbers));
+  if (numbers.size() != 1 && (shape.empty() || !(shape.back() == Index(numbers.size())))) return std::nullopt;
+  return n.b.constant(numbers);
+}
+
+Tensor reals_of(DataType type, const std::vector<double>& list) {
+  return Tensor::from_reals(type, {static_cast<std::int64_t>(list.size())}, list);
 }
 
 constexpr const char* kWrongLists = "the lists in its attributes do not fit its input, whose columns must be known";
@@ -48,7 +50,7 @@ Results scaler(ContribNode& n, std::string& reason) {
   for (const auto& [attribute, op] : {std::pair("offset", "Sub"), std::pair("scale", "Mul")}) {
     const std::vector<double> numbers = n.source.reals(attribute);
     if (numbers.empty()) continue;
-    const auto columns = by_column(n, x, numbers);
+    const auto columns = by_column(n, x, reals_of(DataType::kFloat, numbers));
     if (!columns) return refused(reason, kWrongLists);
     x = n.b.add(op, {x, *columns});
   }
@@ -62,26 +64,26 @@ Results binarizer(ContribNode& n, std::string&) {
   return n.results({n.b.cast(n.b.add("Greater", {x, n.b.scalar(n.b.type_of(x).type, threshold)}), type)});
 }
 
-// What is missing is replaced by its column's number.
+// Replaces missing elements by a number for each column.
 Results imputer(ContribNode& n, std::string& reason) {
   const DataType type = n.type(0);
   const ValueId x = n.input(0);
+  Tensor numbers, missing;
   if (is_real(type)) {
-    const double missing = n.source.real("replaced_value_float", 0);
-    const auto numbers = by_column(n, x, n.source.reals("imputed_value_floats"));
-    if (!numbers) return refused(reason, kWrongLists);
-    const ValueId is_missing = std::isnan(missing) ? n.b.add("IsNaN", {x}) : n.b.add("Equal", {x, n.b.scalar(type, missing)});
-    return n.results({n.b.add("Where", {is_missing, *numbers, x})});
+    numbers = reals_of(type, n.source.reals("imputed_value_floats"));
+    missing = Tensor::scalar(type, n.source.real("replaced_value_float", 0));
+  } else if (is_integer(type)) {
+    const std::vector<std::int64_t> list = n.source.integers("imputed_value_int64s");
+    numbers = Tensor::from_integers(type, {static_cast<std::int64_t>(list.size())}, list);
+    missing = Tensor::from_integers(type, {}, std::vector<std::int64_t>{n.source.integer("replaced_value_int64", 0)});
+  } else {
+    return refused(reason, "its elements are no numbers");
   }
-  if (type != DataType::kInt64) return refused(reason, "its elements are neither reals nor of type int64");
-  const std::vector<std::int64_t> numbers = n.source.integers("imputed_value_int64s");
-  const auto count = static_cast<std::int64_t>(numbers.size());
-  if (count != 1 && (n.shape(0).empty() || !(n.shape(0).back() == Index(count)))) return refused(reason, kWrongLists);
-  const auto constant = [&](const std::vector<std::int64_t>& list) {
-    return n.b.constant(Tensor::from_integers(type, {static_cast<std::int64_t>(list.size())}, list));
-  };
-  const ValueId is_missing = n.b.add("Equal", {x, constant({n.source.integer("replaced_value_int64", 0)})});
-  return n.results({n.b.add("Where", {is_missing, constant(numbers), x})});
+  const auto columns = by_column(n, x, numbers);
+  if (!columns) return refused(reason, kWrongLists);
+  const bool is_nan = is_real(type) && std::isnan(missing.reals()[0]);
+  const ValueId is_missing = is_nan ? n.b.add("IsNaN", {x}) : n.b.add("Equal", {x, n.b.constant(missing)});
+  return n.results({n.b.add("Where", {is_missing, *columns, x})});
 }
 
 // Each row over its norm, unless that is 0.
@@ -90,7 +92,8 @@ Results normalizer(ContribNode& n, std::string& reason) {
   const ValueId x = n.b.cast(n.input(0), DataType::kFloat);
   const Indices shape = n.b.shape_of(x);
   ContribNode::require(shape.size() == 1 || shape.size() == 2, "its input must have shape [rows, features]");
-  if (!shape.back().is_constant() || shape.back() == Index(0)) return refused(reason, kWrongLists);
+  if (shape.back() == Index(0)) return n.results({x});
+  if (!shape.back().is_constant()) return refused(reason, "the number of its columns is not known");
   const AttributeValue last = Indices{Index(shape.size() - 1)};
   const auto reduced = [&](const char* op, ValueId v) { return n.b.add(op, {v}, {{"axes", last}, {"keepdims", true}}); };
   ValueId size = kNoGradient;
@@ -117,7 +120,7 @@ Results feature_vectorizer(ContribNode& n, std::string& reason) {
     const ValueId x = n.b.cast(n.input(i), DataType::kFloat);
     const ValueId rows = shape.size() == 2 ? x : n.b.reshaped(x, {shape[0], 1});
     const Index columns = n.b.shape_of(rows)[1];
-    if (!columns.is_constant() || widths[i] < 0) return refused(reason, kWrongLists);
+    if (!columns.is_constant() || widths[i] < 0 || widths[i] > kMostElements) return refused(reason, kWrongLists);
     parts.push_back(n.entries(rows, 1, 0, std::min(columns.value(), widths[i])));
     if (columns.value() < widths[i])
       parts.push_back(n.b.filled({DataType::kFloat, {shape[0], Index(widths[i] - columns.value())}}, 0));
@@ -269,7 +272,7 @@ Results svm_regressor(ContribNode& n, std::string& reason) {
   Formulas f(n.b, DataType::kFloat);
   ValueId y = kNoGradient;
   if (supports > 0) {
-    if (given != supports || static_cast<std::int64_t>(vectors.size()) / supports != columns.value())
+    if (given != supports || static_cast<std::int64_t>(vectors.size()) != supports * columns.value())
       return refused(reason, kWrongLists);
     const ValueId kernels = kernel_values(n.b, n.source, x, f.numbers({supports, columns.value()}, vectors));
     y = n.b.add("MatMul", {kernels, f.numbers({supports, 1}, coefficients)});
@@ -297,16 +300,16 @@ Results svm_classifier(ContribNode& n, std::string& reason) {
 }  // namespace
 
 void register_contrib_learned(ContribOperators& c) {
-  c.add("Scaler", scaler, kDomain);
-  c.add("Binarizer", binarizer, kDomain);
-  c.add("Imputer", imputer, kDomain);
-  c.add("Normalizer", normalizer, kDomain);
-  c.add("FeatureVectorizer", feature_vectorizer, kDomain);
-  c.add("ArrayFeatureExtractor", array_feature_extractor, kDomain);
-  c.add("LinearRegressor", linear_regressor, kDomain);
-  c.add("LinearClassifier", linear_classifier, kDomain);
-  c.add("SVMRegressor", svm_regressor, kDomain);
-  c.add("SVMClassifier", svm_classifier, kDomain);
+  c.add("Scaler", scaler, kLearnedDomain);
+  c.add("Binarizer", binarizer, kLearnedDomain);
+  c.add("Imputer", imputer, kLearnedDomain);
+  c.add("Normalizer", normalizer, kLearnedDomain);
+  c.add("FeatureVectorizer", feature_vectorizer, kLearnedDomain);
+  c.add("ArrayFeatureExtractor", array_feature_extractor, kLearnedDomain);
+  c.add("LinearRegressor", linear_regressor, kLearnedDomain);
+  c.add("LinearClassifier", linear_classifier, kLearnedDomain);
+  c.add("SVMRegressor", svm_regressor, kLearnedDomain);
+  c.add("SVMClassifier", svm_classifier, kLearnedDomain);
 }
 
 }  // namespace rewright::operators

@@ -113,7 +113,7 @@ Element scattered(const std::string& reduction, const Element& before, const Ind
   };
   if (reduction == "add") return before + all(Reduction::kSum, constant(kind, 0));
   if (reduction == "mul") return before * all(Reduction::kProduct, constant(kind, 1));
-  // Those that do not meet it count as what was there before.
+  // Updates of other positions count as the old element.
   if (reduction == "max") return maximum(before, all(Reduction::kMax, before));
   if (reduction == "min") return minimum(before, all(Reduction::kMin, before));
   // The last one counts.

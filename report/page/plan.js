@@ -56,42 +56,8 @@ function select(node) {
   line.append('td').text((r) => r[1]);
 }
 
-function setUpSearch() {
-  const input = document.getElementById('search');
-  let found = [];
-  let at = -1;
-  const tell = () => d3.select('#found').text(found.length ? `${at + 1} of ${found.length}` : input.value ? 'nothing' : '');
-  const go = (step) => {
-    if (!found.length) return;
-    at = (at + step + found.length) % found.length;
-    view.choose(found[at]);
-    tell();
-  };
-  const find = (matches) => {
-    for (const node of view.nodes) node.found = matches(node);
-    found = view.nodes.filter((node) => node.found);
-    at = -1;
-    view.mark();
-    if (found.length) go(1);
-    tell();
-  };
-  input.addEventListener('input', () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    find((node) => words.length > 0 && words.every((word) => node.text.includes(word) || node.cut.includes(word)));
-  });
-  input.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') go(event.shiftKey ? -1 : 1);
-  });
-  document.addEventListener('keydown', (event) => {
-    if (event.key !== '/' || event.target === input) return;
-    event.preventDefault();
-    input.focus();
-  });
-  d3.select('#previous').on('click', () => go(-1));
-  d3.select('#next').on('click', () => go(1));
-  d3.select('#fold').on('click', () => view.setFolded(view.regions, true));
-  d3.select('#unfold').on('click', () => view.setFolded(view.regions, false));
-  d3.select('#fit').on('click', () => view.fit());
+// A button for each colour, which finds the nodes that have it.
+function setUpKinds(find) {
   const buttons = d3.select('#kinds').selectAll('button').data([...kinds, 'whole', 'exchange']).enter().append('button')
     .attr('type', 'button').attr('class', 'kind').attr('aria-pressed', 'false');
   buttons.append('i').style('background', colourOf);
@@ -100,7 +66,6 @@ function setUpSearch() {
     const on = d3.select(this).attr('aria-pressed') !== 'true';
     buttons.attr('aria-pressed', 'false');
     d3.select(this).attr('aria-pressed', String(on));
-    input.value = '';
     find((node) => on && node.kind === kind);
   });
 }
@@ -151,7 +116,8 @@ fillSummary();
 save('#save-facts', 'plan.json', JSON.stringify(facts, null, 2));
 for (const node of allNodes) node.colour = colourOf(node.kind);
 view = new GraphView(document.getElementById('graph'), report.drawing, 'Nodes', select);
-setUpSearch();
+setUpFolding([view]);
+setUpKinds(setUpSearch([view], (node, word) => node.text.includes(word) || node.cut.includes(word)));
 drawTimeline();
 fillTables();
 document.body.dataset.ready = 'yes';

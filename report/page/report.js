@@ -73,46 +73,6 @@ function select(node) {
   if (twin) details.append('p').append('button').attr('type', 'button').text('Show it in the other graph').on('click', () => other.show(twin));
 }
 
-function setUpSearch() {
-  const input = document.getElementById('search');
-  const all = [...views.before.nodes, ...views.after.nodes];
-  let found = [];
-  let at = -1;
-  const tell = () => d3.select('#found').text(!input.value ? '' : found.length ? `${at + 1} of ${found.length}` : 'nothing');
-  const go = (step) => {
-    if (!found.length) return;
-    at = (at + step + found.length) % found.length;
-    found[at].view.choose(found[at]);
-    tell();
-  };
-  input.addEventListener('input', () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const node of all) node.found = words.length > 0 && words.every((word) => node.text.includes(word));
-    found = all.filter((node) => node.found);
-    at = -1;
-    for (const view of Object.values(views)) view.mark();
-    if (found.length) go(1);
-    tell();
-  });
-  input.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') go(event.shiftKey ? -1 : 1);
-  });
-  d3.select('#previous').on('click', () => go(-1));
-  d3.select('#next').on('click', () => go(1));
-  document.addEventListener('keydown', (event) => {
-    if (event.key !== '/' || event.target === input) return;
-    event.preventDefault();
-    input.focus();
-  });
-}
-
-function setUpFolding() {
-  const each = (action) => () => Object.values(views).forEach(action);
-  d3.select('#fold').on('click', each((view) => { view.setFolded(view.regions, true); view.fit(); }));
-  d3.select('#unfold').on('click', each((view) => { view.setFolded(view.regions, false); view.fit(); }));
-  d3.select('#fit').on('click', each((view) => view.fit()));
-}
-
 function drawRule(parent, name, rewrites) {
   const rule = report.rules[name];
   const box = parent.append('div').attr('class', 'rule');
@@ -161,8 +121,8 @@ save('#save-certificate', 'certificate.json', report.certificate);
 save('#save-facts', 'report.json', JSON.stringify(facts, null, 2));
 for (const [side, title] of [['before', 'As given'], ['after', 'As found']])
   views[side] = new GraphView(document.getElementById(side), report[side], title, select);
-setUpSearch();
-setUpFolding();
+setUpSearch(Object.values(views), (node, word) => node.text.includes(word));
+setUpFolding(Object.values(views));
 drawRewrites();
 drawOperators('#operators', views.before.nodes, views.after.nodes);
 drawRoofline('#roofline', views.before.nodes, views.after.nodes, report.roofline);

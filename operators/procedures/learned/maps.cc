@@ -127,7 +127,7 @@ void run_cast_map(Call& call) {
     if (key < 0) throw Error(ErrorCode::kBadInput, "a key is negative: " + std::to_string(key));
     if (key < count) positions[static_cast<std::size_t>(key)] = i;
   }
-  // Where there is no key ONNX Runtime has the text "0.f"; ONNX says nothing of it.
+  // ONNX does not define the text at positions without a key; ONNX Runtime writes "0.f".
   const bool is_text = values.type() == DataType::kString;
   const Tensor parts[] = {values.reshaped({none}), is_text ? Tensor::from_strings({1}, {"0.f"}) : nothing_of(values.type())};
   call.give(picked(concatenated(parts, 0), {1, count}, positions));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/tensor_parts.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/loops.h"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr double kElements = 1;  // per nanosecond
 
 struct ArgShape {
-  std::int64_t outer, size, inner;
+  operators::AxisView x;
   bool largest, last;  // the last of equal elements
   DataType type;
 };
@@ -29,12 +30,13 @@ class ArgKernel final : public Kernel {
   ArgKernel(const ArgShape& shape, const Arithmetic<T>& loops) : s_(shape), loops_(loops) {}
 
   void run(const Call& call) const override {
-    const double nanoseconds = static_cast<double>(s_.outer * s_.inner * s_.size) / kElements;
-    if (s_.inner == 1) return call.workers.for_each(s_.outer, nanoseconds, [&](std::int64_t row, int) { run_row(call, row); });
-    const std::int64_t blocks = (s_.inner + kColumns - 1) / kColumns;
-    call.workers.for_each(s_.outer * blocks, nanoseconds, [&](std::int64_t number, int) {
+    const double nanoseconds = static_cast<double>(s_.x.before * s_.x.after * s_.x.size) / kElements;
+    if (s_.x.after == 1)
+      return call.workers.for_each(s_.x.before, nanoseconds, [&](std::int64_t row, int) { run_row(call, row); });
+    const std::int64_t blocks = (s_.x.after + kColumns - 1) / kColumns;
+    call.workers.for_each(s_.x.before * blocks, nanoseconds, [&](std::int64_t number, int) {
       const std::int64_t column = number % blocks * kColumns;
-      run_columns(call, number / blocks, column, std::min(kColumns, s_.inner - column));
+      run_columns(call, number / blocks, column, std::min(kColumns, s_.x.after - column));
     });
   }
 
@@ -56,9 +58,9 @@ class ArgKernel final : public Kernel {
   void run_row(const Call& call, std::int64_t row) const {
     T buffer[kPart], best{};
     std::int64_t where = -1;
-    for (std::int64_t first = 0; first < s_.size; first += kPart) {
-      const std::int64_t count = std::min(kPart, s_.size - first);
-      const T* const x = elements(call, row * s_.size + first, count, buffer);
+    for (std::int64_t first = 0; first < s_.x.size; first += kPart) {
+      const std::int64_t count = std::min(kPart, s_.x.size - first);
+      const T* const x = elements(call, row * s_.x.size + first, count, buffer);
       const T found = s_.largest ? loops_.largest(x, count) : loops_.smallest(x, count);
       const bool is_nan = found != found;  // NOLINT: asks for NaN
       if (where >= 0) {
@@ -81,9 +83,9 @@ class ArgKernel final : public Kernel {
 
   void run_columns(const Call& call, std::int64_t outer, std::int64_t column, std::int64_t count) const {
     T buffer[kColumns], best[kColumns];
-    std::int64_t* const where = reinterpret_cast<std::int64_t*>(call.outputs[0]) + outer * s_.inner + column;
-    for (std::int64_t t = 0; t < s_.size; ++t) {
-      const T* const x = elements(call, (outer * s_.size + t) * s_.inner + column, count, buffer);
+    std::int64_t* const where = reinterpret_cast<std::int64_t*>(call.outputs[0]) + outer * s_.x.after + column;
+    for (std::int64_t t = 0; t < s_.x.size; ++t) {
+      const T* const x = elements(call, (outer * s_.x.size + t) * s_.x.after + column, count, buffer);
       if (t == 0) {
         std::copy_n(x, count, best);
         std::fill_n(where, count, std::int64_t{0});
@@ -139,11 +141,7 @@ std::unique_ptr<NodePlan> plan_arg_extremum(Planner& planner, const Node& node) 
   const AttributeReader attributes(node);
   const auto axis = static_cast<std::size_t>(attributes.number("axis"));
   if (axis >= x.sizes.size() || x.sizes[axis] == 0) return nullptr;
-  const ArgShape shape{element_count(std::span(x.sizes).first(axis)),
-                       x.sizes[axis],
-                       element_count(std::span(x.sizes).subspan(axis + 1)),
-                       node.op->name() == "ArgMax",
-                       attributes.flag("select_last_index"),
+  const ArgShape shape{operators::AxisView(x.sizes, axis), node.op->name() == "ArgMax", attributes.flag("select_last_index"),
                        x.type};
   return make_arg(shape, planner.options().isa) ? std::make_unique<ArgPlan>(node, shape) : nullptr;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/tensor_parts.h"
 #include "runtime/cpu/planning/planner.h"
 
 namespace rewright::cpu {
@@ -16,7 +17,8 @@ namespace {
 constexpr double kElements = 0.3;  // per nanosecond
 
 struct TopKShape {
-  std::int64_t outer, size, inner, count;
+  operators::AxisView x;
+  std::int64_t count;
   bool largest;
 };
 
@@ -44,8 +46,8 @@ class TopKKernel final : public Kernel {
       : s_(shape), infinity_(infinity), values_(values), positions_(positions) {}
 
   void run(const Call& call) const override {
-    const std::int64_t rows = s_.outer * s_.inner;
-    call.workers.for_each(rows, static_cast<double>(rows * s_.size) / kElements,
+    const std::int64_t rows = s_.x.before * s_.x.after;
+    call.workers.for_each(rows, static_cast<double>(rows * s_.x.size) / kElements,
                           [&](std::int64_t row, int) { run_row(call, row); });
   }
 
@@ -55,13 +57,14 @@ class TopKKernel final : public Kernel {
 
   void run_row(const Call& call, std::int64_t row) const {
     static thread_local std::vector<Key> keys;
-    const auto* const x = reinterpret_cast<const Bits*>(call.inputs[0]) + row / s_.inner * s_.size * s_.inner + row % s_.inner;
+    const auto* const x =
+        reinterpret_cast<const Bits*>(call.inputs[0]) + row / s_.x.after * s_.x.size * s_.x.after + row % s_.x.after;
     const Bits flip = s_.largest ? static_cast<Bits>(~Bits{0}) : Bits{0};
     const auto number = [&](std::int64_t t) {
-      return static_cast<Bits>(in_order<kNumbers>(x[t * s_.inner], infinity_) ^ flip);
+      return static_cast<Bits>(in_order<kNumbers>(x[t * s_.x.after], infinity_) ^ flip);
     };
     const auto key = [](Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); };
-    if (s_.count * 4 <= s_.size && s_.count > 0) {
+    if (s_.count * 4 <= s_.x.size && s_.count > 0) {
       // A heap of the smallest keys so far, the largest of them in front. Equal elements further on are not smaller.
       keys.resize(static_cast<std::size_t>(s_.count));
       for (std::int64_t t = 0; t < s_.count; ++t) keys[static_cast<std::size_t>(t)] = key(number(t), t);
@@ -74,7 +77,7 @@ class TopKKernel final : public Kernel {
         std::push_heap(keys.begin(), keys.end());
       };
       std::int64_t t = s_.count;
-      for (; t + kBlock <= s_.size; t += kBlock) {
+      for (; t + kBlock <= s_.x.size; t += kBlock) {
         Bits block[kBlock], least = static_cast<Bits>(~Bits{0});
         for (std::int64_t n = 0; n < kBlock; ++n) {
           block[n] = number(t + n);
@@ -82,18 +85,18 @@ class TopKKernel final : public Kernel {
         }
         for (std::int64_t n = 0; n < kBlock && least < limit(); ++n) offer(block[n], t + n);
       }
-      for (; t < s_.size; ++t) offer(number(t), t);
+      for (; t < s_.x.size; ++t) offer(number(t), t);
     } else {
-      keys.resize(static_cast<std::size_t>(s_.size));
-      for (std::int64_t t = 0; t < s_.size; ++t) keys[static_cast<std::size_t>(t)] = key(number(t), t);
-      if (s_.count < s_.size) std::nth_element(keys.begin(), keys.begin() + s_.count, keys.end());
+      keys.resize(static_cast<std::size_t>(s_.x.size));
+      for (std::int64_t t = 0; t < s_.x.size; ++t) keys[static_cast<std::size_t>(t)] = key(number(t), t);
+      if (s_.count < s_.x.size) std::nth_element(keys.begin(), keys.begin() + s_.count, keys.end());
     }
     std::sort(keys.begin(), keys.begin() + s_.count);
-    const std::int64_t first = row / s_.inner * s_.count * s_.inner + row % s_.inner;
+    const std::int64_t first = row / s_.x.after * s_.count * s_.x.after + row % s_.x.after;
     for (std::int64_t t = 0; t < s_.count; ++t) {
       const auto at = static_cast<std::int64_t>(keys[static_cast<std::size_t>(t)] & ((Key{1} << kPositionBits) - 1));
-      if (values_ >= 0) reinterpret_cast<Bits*>(call.outputs[values_])[first + t * s_.inner] = x[at * s_.inner];
-      if (positions_ >= 0) reinterpret_cast<std::int64_t*>(call.outputs[positions_])[first + t * s_.inner] = at;
+      if (values_ >= 0) reinterpret_cast<Bits*>(call.outputs[values_])[first + t * s_.x.after] = x[at * s_.x.after];
+      if (positions_ >= 0) reinterpret_cast<std::int64_t*>(call.outputs[positions_])[first + t * s_.x.after] = at;
     }
   }
 
@@ -170,8 +173,7 @@ std::unique_ptr<NodePlan> plan_top_k(Planner& planner, const Node& node) {
   const auto axis = static_cast<std::size_t>(attributes.number("axis"));
   if (axis >= x.sizes.size() || x.sizes[axis] >= std::int64_t{1} << 32) return nullptr;
   const ValueId result = node.outputs[0] != kNoValue ? node.outputs[0] : node.outputs.at(1);
-  const TopKShape shape{element_count(std::span(x.sizes).first(axis)), x.sizes[axis],
-                        element_count(std::span(x.sizes).subspan(axis + 1)), planner.info(result).sizes[axis],
+  const TopKShape shape{operators::AxisView(x.sizes, axis), planner.info(result).sizes[axis],
                         attributes.number("largest") != 0};
   return make_top_k(x.type, shape, 0, 1) ? std::make_unique<TopKPlan>(node, shape) : nullptr;
 }

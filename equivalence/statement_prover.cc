@@ -1,0 +1,119 @@
+#include "equivalence/statement_prover.h"
+
+#include "equivalence/rewriting_search.h"
+#include "rules/io.h"
+#include "verifier/verify.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the prover is asked
+
+proof::VerifyOptions quick_verification(const std::filesystem::path& certificates) {
+  proof::VerifyOptions options;
+  options.instances = 0;
+  options.suggest_conditions = false;
+  options.solver.linear_steps = 400000, options.solver.nonlinear_steps = 600000;
+  options.certificates = certificates;
+  return options;
+}
+
+std::string key_of(const Statement& statement) {
+  try {
+    return to_algebra(rule_of(statement, SizesInRule::kAsGiven));
+  } catch (const Error&) {  // no rule can say it
+    return {};
+  }
+}
+
+}  // namespace
+
+bool StatementProver::prove(const Statement& statement, Step& step, std::string& reason) {
+  const std::string key = key_of(statement);
+  if (!key.empty() && refused_.count(key)) {
+    ++cached_;
+    return false;
+  }
+  if (rewrites(statement, key, step)) {
+    ++by_rewriting_;
+  } else if (!key.empty() && follows_from_rule(statement, step, reason)) {
+    ++by_rule_;
+  } else {
+    if (!key.empty()) refused_.insert(key);
+    return false;
+  }
+  return true;
+}
+
+bool StatementProver::rewrites(const Statement& statement, const std::string& key, Step& step) {
+  if (statement.graph.nodes().size() > kMostInGraph || may_be_less_defined(statement)) return false;
+  step.kind = Step::Kind::kRewriting;
+  if (const auto known = rewrites_.find(key); !key.empty() && known != rewrites_.end()) {
+    if (proves(statement, rules_, known->second)) {
+      ++cached_;
+      step.applications = known->second;
+      return true;
+    }
+  }
+  std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
+  if (!found) return false;
+  step.applications = std::move(*found);
+  if (!key.empty()) rewrites_[key] = step.applications;
+  return true;
+}
+
+bool StatementProver::follows_from_rule(const Statement& statement, Step& step, std::string& reason) {
+  if (statement.graph.nodes().size() > kMostInRule) {
+    reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
+    return false;
+  }
+  if (may_read_outside(statement)) {
+    reason = "it is open whether positions that are elements are within the tensor";
+    return false;
+  }
+  for (const SizesInRule sizes : {SizesInRule::kAny, SizesInRule::kAsGiven}) {
+    if (ended_()) return false;
+    const std::optional<std::string> certificate = proved_rule(statement, sizes, reason);
+    if (!certificate) continue;
+    step.kind = Step::Kind::kRule;
+    step.applications.clear();
+    step.certificate = *certificate, step.sizes = sizes;
+    return true;
+  }
+  return false;
+}
+
+// The name of the certificate, of each rule once.
+std::optional<std::string> StatementProver::proved_rule(const Statement& statement, SizesInRule sizes, std::string& reason) {
+  Rule rule;
+  try {
+    rule = rule_of(statement, sizes);
+  } catch (const Error& error) {
+    reason = error.what();
+    return std::nullopt;
+  }
+  const std::string text = to_algebra(rule);
+  auto known = proved_.find(text);
+  if (known == proved_.end()) {
+    rule.name = "equation_" + std::to_string(proved_.size());
+    const std::filesystem::path folder = certificate_.empty() ? "" : certificate_ / "equations";
+    if (!folder.empty()) std::filesystem::create_directories(folder);
+    proof::VerifyOptions verification = quick_verification(folder);
+    proof::Verdict verdict = proof::verify(rule, verification);
+    // Certificates do not know of positions that are elements, nor proofs whether these are within the tensor.
+    if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {
+      verification.limits.contents_are_unknowns = true;
+      verdict = proof::verify(rule, verification);
+    }
+    const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
+    known = proved_.emplace(text, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
+  } else {
+    ++cached_;
+  }
+  if (known->second.first) return known->second.second;
+  reason = known->second.second;
+  return std::nullopt;
+}
+
+}  // namespace rewright::equivalence

@@ -1,0 +1,46 @@
+// Proofs of single statements, each once up to names: by the shipped rules in an e-graph, then by the prover.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "equivalence/checker/equation.h"
+#include "equivalence/checker/proof.h"
+#include "optimizer/matching/match.h"
+
+namespace rewright::equivalence {
+
+class StatementProver {
+ public:
+  // `certificate`: the folder of the proof; empty: none is written. `ended`: is the time over? `rules` must outlive the prover.
+  StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::function<bool()> ended)
+      : rules_(rules), certificate_(std::move(certificate)), ended_(std::move(ended)) {}
+
+  // Sets how the step proves the statement; false, and why, if no proof was found.
+  bool prove(const Statement& statement, Step& step, std::string& reason);
+
+  // Of statements that were proved, and answers that were known already.
+  std::size_t by_rewriting() const { return by_rewriting_; }
+  std::size_t by_rule() const { return by_rule_; }
+  std::size_t cached() const { return cached_; }
+
+ private:
+  bool rewrites(const Statement& statement, const std::string& key, Step& step);
+  bool follows_from_rule(const Statement& statement, Step& step, std::string& reason);
+  std::optional<std::string> proved_rule(const Statement& statement, SizesInRule sizes, std::string& reason);
+
+  const RuleIndex& rules_;
+  const std::filesystem::path certificate_;
+  const std::function<bool()> ended_;
+  std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the statement says
+  std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
+  std::set<std::string, std::less<>> refused_;
+  std::size_t by_rewriting_ = 0, by_rule_ = 0, cached_ = 0;
+};
+
+}  // namespace rewright::equivalence
