@@ -97,6 +97,17 @@ TEST_CASE("preparations of features are graphs") {
         std::vector<double>{1, -2, 9, 7, 4, 3});
   CHECK(result("FeatureVectorizer <inputdimensions = [2]> (x)") == std::vector<double>{1, -2, 0, 4});
   CHECK(result("FeatureVectorizer <inputdimensions = [4]> (x)") == std::vector<double>{1, -2, 0, 0, 0, 4, 3, 0});
+  const Graph integers = classical(
+      "agraph (int32[N, 2] x) => (int32[N, 2] y) { y = ai.onnx.ml.Imputer <replaced_value_int64 = 4, imputed_value_int64s = "
+      "[9]> (x) }");
+  const Tensor small = Tensor::from_integers(DataType::kInt32, {1, 2}, std::vector<std::int64_t>{4, 5});
+  CHECK(run(integers, {small}).tensor().integers() == std::vector<std::int64_t>{9, 5});
+  const Graph none = classical("agraph (float[N, 0] x) => (float[N, 0] y) { y = ai.onnx.ml.Normalizer (x) }");
+  CHECK(run(none, {floats({2, 0}, {})}).tensor().sizes() == Sizes{2, 0});
+  const Graph wide = classical(
+      "agraph (float[N, 2] x) => (float[N, C] y) { y = ai.onnx.ml.FeatureVectorizer <inputdimensions = [1000000000000000]> (x) "
+      "}");
+  CHECK_THROWS_WITH(run(wide, {floats({1, 2}, {1, 2})}), Catch::Contains("lists in its attributes"));
   // The columns are known only when it is executed.
   const Graph late =
       classical("agraph (float[N, M] x) => (float[N, M] y) { y = ai.onnx.ml.Scaler <offset = [1.0, 2.0, 3.0]> (x) }");
