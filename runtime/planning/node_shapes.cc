@@ -29,6 +29,43 @@ std::optional<ConvolutionNode> read_convolution_node(const Node& node, const Siz
   return c;
 }
 
+namespace {
+
+// The padding at the end of an axis of x with which the convolution gives y, if there is one: that at the beginning, or else
+// the least, since libraries have more algorithms for equal padding.
+std::optional<std::int64_t> padding_at_end(std::int64_t x, std::int64_t begin, std::int64_t extent, std::int64_t stride,
+                                           std::int64_t y) {
+  const std::int64_t least = std::max<std::int64_t>((y - 1) * stride + extent - x - begin, 0);
+  for (const std::int64_t end : {begin, least})
+    if (const std::int64_t room = x + begin + end - extent; room >= 0 && room / stride + 1 == y) return end;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ConvolutionNode> read_convolution_gradient_node(const Node& node, const Sizes& a, const Sizes& b,
+                                                              const Sizes& result) {
+  if (!has_spatial_axes(a) || element_count(a) == 0 || element_count(b) == 0 || element_count(result) == 0) return std::nullopt;
+  const AttributeReader attributes(node);
+  const bool is_of_weight = node.op->name() == "ConvWeightGradient";
+  ConvolutionNode c{is_of_weight ? a : result,
+                    is_of_weight ? result : b,
+                    is_of_weight ? b : a,
+                    attributes.list("strides"),
+                    attributes.list("dilations"),
+                    attributes.list("pads_begin"),
+                    {},
+                    attributes.number("group")};
+  for (std::size_t axis = 0; axis < c.strides.size(); ++axis) {
+    if (c.pads_begin[axis] < 0) return std::nullopt;
+    const std::int64_t extent = c.dilations[axis] * (c.w[axis + 2] - 1) + 1;
+    const auto end = padding_at_end(c.x[axis + 2], c.pads_begin[axis], extent, c.strides[axis], c.y[axis + 2]);
+    if (!end) return std::nullopt;
+    c.pads_end.push_back(*end);
+  }
+  return c;
+}
+
 std::optional<PoolNode> read_pool_node(const Node& node, const Sizes& x, const Sizes& y) {
   if (!has_spatial_axes(x) || element_count(x) == 0 || element_count(y) == 0) return std::nullopt;
   const AttributeReader attributes(node);

@@ -16,9 +16,15 @@ struct ConvolutionNode {
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   std::int64_t group = 1;
 };
-// Reads a node with the attributes of a Conv. nullopt unless it has 1 to 3 spatial axes, tensors are not empty, and padding is
-// not negative.
+// Reads a Conv, or another node with its attributes. nullopt unless it has 1 to 3 spatial axes, tensors are not empty, and
+// padding is not negative.
 std::optional<ConvolutionNode> read_convolution_node(const Node& node, const Sizes& x, const Sizes& w, const Sizes& y);
+
+// Reads the node of a gradient as the convolution that it belongs to: the gradient of x, a ConvTranspose of the gradient of y
+// and w, or the gradient of w, a ConvWeightGradient of x and the gradient of y. nullopt as above, or if y does not reach a
+// position of each stride of x.
+std::optional<ConvolutionNode> read_convolution_gradient_node(const Node& node, const Sizes& a, const Sizes& b,
+                                                              const Sizes& result);
 
 // Maxima or means of windows of x[N, C, spatial...]. Lists have one entry for each spatial axis.
 struct PoolNode {

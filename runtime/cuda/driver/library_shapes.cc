@@ -30,8 +30,9 @@ std::string text(const ProductShape& p) {
 
 std::string text(const ConvolutionShape& c) {
   const std::string bounds = c.activation == Activation::kClip ? number(c.low) + number(c.high) : "";
-  return "convolution" + type(c.type) + list(c.x) + list(c.w) + list(c.y) + list(c.strides) + list(c.dilations) +
-         list(c.pads_begin) + list(c.pads_end) +
+  static constexpr const char* kPasses[] = {"", "-backward-data", "-backward-filter"};
+  return std::string("convolution") + kPasses[static_cast<std::size_t>(c.pass)] + type(c.type) + list(c.x) + list(c.w) +
+         list(c.y) + list(c.strides) + list(c.dilations) + list(c.pads_begin) + list(c.pads_end) +
          list({c.groups, c.bias, c.residual, c.channels_last, static_cast<int>(c.activation)}) + bounds;
 }
 

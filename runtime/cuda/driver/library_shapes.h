@@ -30,10 +30,17 @@ struct ProductShape {
   friend bool operator==(const ProductShape&, const ProductShape&) = default;
 };
 
-// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] (inputs 2 and
-// 3, if present), then the activation. All tensors are packed: all with channels first, or all with channels last.
+// A convolution, or one of its gradients.
+enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };
+
+// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...]. With g, the gradient of y: the passes compute y from x
+// and w, the gradient of x from g and w, and the gradient of w from x and g (inputs 0 and 1). Then + bias[channels of the
+// result] and
+// + residual[sizes of the result] (inputs 2 and 3, if present), then the activation. All tensors are packed: all with channels
+// first, or all with channels last.
 struct ConvolutionShape {
   DataType type = DataType::kFloat;
+  ConvolutionPass pass = ConvolutionPass::kForward;
   std::vector<std::int64_t> x, w, y;
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   std::int64_t groups = 1;
@@ -41,6 +48,11 @@ struct ConvolutionShape {
   bool channels_last = false;
   Activation activation = Activation::kNone;
   double low = 0, high = 0;  // of kClip
+
+  const std::vector<std::int64_t>& result() const {
+    return pass == ConvolutionPass::kForward ? y : pass == ConvolutionPass::kBackwardData ? x : w;
+  }
+  bool has_epilogue() const { return bias || residual || activation != Activation::kNone; }
   friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
 };
 

@@ -1,6 +1,7 @@
 // Convolutions with their epilogues.
 #include <algorithm>
 
+#include "base/error.h"
 #include "runtime/cuda/plugin/graph_operation.h"
 
 namespace rewright::cuda {
@@ -26,9 +27,32 @@ cudnnPointwiseMode_t pointwise_mode(Activation activation) {
   }
 }
 
+// The descriptor of a pass, and its attributes: of the tensors x, w and y or their gradients, of the window and of the scales.
+struct Pass {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
+};
+constexpr Pass kPasses[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
+
 }  // namespace
 
 OperationGraph operation_graph(const ConvolutionShape& c) {
+  // Kernels of our own fuse what follows gradients: cuDNN would compile engines for it.
+  if (c.pass != ConvolutionPass::kForward && c.has_epilogue())
+    throw Error(ErrorCode::kUnsupported, "a gradient of a convolution has no epilogue");
+  const Pass& pass = kPasses[static_cast<std::size_t>(c.pass)];
   OperationGraph graph;
   const std::size_t rank = c.x.size() - 2;
   const bool wide = c.type == DataType::kDouble;
@@ -37,18 +61,19 @@ OperationGraph operation_graph(const ConvolutionShape& c) {
   const auto input = [&](const std::vector<std::int64_t>& list) -> const Descriptor& {
     return graph.input(list, packed(list, c.channels_last), c.type);
   };
-  const std::vector<std::int64_t> of_y = sizes(c.y);
-  const Descriptor& x = input(sizes(c.x));
-  const Descriptor& w = input(sizes(c.w));
-  std::vector<std::int64_t> by_channel(of_y.size(), 1);
-  by_channel[1] = c.y[1];
+  const Descriptor* const x = c.pass == ConvolutionPass::kBackwardData ? nullptr : &input(sizes(c.x));
+  const Descriptor* const y = c.pass == ConvolutionPass::kForward ? nullptr : &input(sizes(c.y));
+  const Descriptor* const w = c.pass == ConvolutionPass::kBackwardFilter ? nullptr : &input(sizes(c.w));
+  const std::vector<std::int64_t> of_result = sizes(c.result());
+  std::vector<std::int64_t> by_channel(of_result.size(), 1);
+  by_channel[1] = of_result[1];
   const Descriptor* const bias = c.bias ? &input(by_channel) : nullptr;
-  const Descriptor* const residual = c.residual ? &input(of_y) : nullptr;
+  const Descriptor* const residual = c.residual ? &input(of_result) : nullptr;
   int behind = (c.bias ? 1 : 0) + (c.residual ? 1 : 0) + (c.activation != Activation::kNone ? 1 : 0);
-  // The tensor for the next operation's result: y itself for the last one.
+  // The tensor for the next operation's result: the output for the last one.
   const auto result = [&]() -> const Descriptor& {
-    const std::vector<std::int64_t> distances = packed(of_y, c.channels_last);
-    return behind-- == 0 ? graph.output(of_y, distances, c.type) : graph.between(of_y, distances, compute);
+    const std::vector<std::int64_t> distances = packed(of_result, c.channels_last);
+    return behind-- == 0 ? graph.output(of_result, distances, c.type) : graph.between(of_result, distances, compute);
   };
 
   Descriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -62,19 +87,19 @@ OperationGraph operation_graph(const ConvolutionShape& c) {
   window.finalize();
 
   const Descriptor* last = &result();
-  Descriptor o(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  o.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
-  o.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
-  o.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, *last);
-  o.set_descriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, graph.keep(std::move(window)));
+  Descriptor o(pass.type);
+  o.set_descriptor(pass.x, x != nullptr ? *x : *last);
+  o.set_descriptor(pass.w, w != nullptr ? *w : *last);
+  o.set_descriptor(pass.y, y != nullptr ? *y : *last);
+  o.set_descriptor(pass.window, graph.keep(std::move(window)));
   const auto scalar = [&](cudnnBackendAttributeName_t name, double value) {
     if (wide)
       o.set_one(name, CUDNN_TYPE_DOUBLE, value);
     else
       o.set_one(name, CUDNN_TYPE_FLOAT, static_cast<float>(value));
   };
-  scalar(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1);
-  scalar(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0);
+  scalar(pass.alpha, 1);
+  scalar(pass.beta, 0);
   o.finalize();
   graph.add(std::move(o));
   const auto pointwise = [&](const OperationGraph::Pointwise& what, const Descriptor* other) {

@@ -162,8 +162,8 @@ class GraphOperation final : public Operation {
   }
 
   // On tensor cores, factors of type float are rounded to TF32. An engine that cuDNN compiles takes seconds in every process.
+  // Engines whose threads add in any order give other bits in each run.
   bool allowed(const Descriptor& configuration) const {
-    if (limits_.may_round && limits_.may_compile) return true;
     const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t handle = engine.get();
     std::int64_t count = 0;
@@ -180,6 +180,7 @@ class GraphOperation final : public Operation {
     const auto computes = [&](cudnnBackendNumericalNote_t note) {
       return has(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, note, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
     };
+    if (computes(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
     if (!limits_.may_round &&
         (computes(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || computes(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)))
       return false;

@@ -197,6 +197,35 @@ TEST_CASE("cuDNN takes the operations of convolutions") {
   CHECK_THROWS_AS(operation_graph(wrong), Error);
 }
 
+TEST_CASE("cuDNN takes the gradients of convolutions") {
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16, DataType::kDouble})
+    for (const ConvolutionPass pass : {ConvolutionPass::kBackwardData, ConvolutionPass::kBackwardFilter})
+      for (const std::size_t rank : {1, 2, 3})
+        for (const bool last : {false, true}) {
+          const auto list = [&](std::int64_t v) { return std::vector<std::int64_t>(rank, v); };
+          ConvolutionShape c;
+          c.type = type, c.pass = pass, c.channels_last = last;
+          c.x = {2, 8}, c.w = {16, 4}, c.y = {2, 16};
+          for (std::size_t a = 0; a < rank; ++a) c.x.push_back(9), c.w.push_back(3), c.y.push_back(5);
+          c.strides = list(2), c.dilations = list(1), c.pads_begin = list(1), c.pads_end = list(1);
+          c.groups = 2;
+          const OperationGraph graph = operation_graph(c);
+          CHECK(graph.operations().size() == 1);
+          const auto bytes = [&](const std::vector<std::int64_t>& sizes) {
+            std::size_t count = byte_size(type);
+            for (const std::int64_t size : sizes) count *= static_cast<std::size_t>(size);
+            return count;
+          };
+          const bool of_data = pass == ConvolutionPass::kBackwardData;
+          REQUIRE(graph.inputs().size() == 2);
+          CHECK(graph.inputs()[0].bytes == bytes(of_data ? c.y : c.x));
+          CHECK(graph.inputs()[1].bytes == bytes(of_data ? c.w : c.y));
+          CHECK(graph.output().bytes == bytes(of_data ? c.x : c.w));
+          c.bias = true;
+          CHECK_THROWS_AS(operation_graph(c), Error);
+        }
+}
+
 TEST_CASE("cuDNN takes the operations of attention") {
   for (const DataType type : {DataType::kHalf, DataType::kBfloat16})
     for (const bool masked : {false, true})

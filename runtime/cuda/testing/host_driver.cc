@@ -353,20 +353,33 @@ void write(const Tensor& result, bool last, std::byte* output) {
 }
 
 void compute(const ConvolutionShape& c, Inputs inputs, std::byte* output) {
-  const Operator& op = registry().get("Conv");
+  using enum ConvolutionPass;
+  const Operator& op = registry().get(c.pass == kForward        ? "Conv"
+                                      : c.pass == kBackwardData ? "ConvTranspose"
+                                                                : "ConvWeightGradient");
   Attributes attributes = op.defaults();
   const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
   set("strides", to_indices(c.strides)), set("dilations", to_indices(c.dilations));
-  set("pads_begin", to_indices(c.pads_begin)), set("pads_end", to_indices(c.pads_end)), set("group", Index(c.groups));
+  set("pads_begin", to_indices(c.pads_begin)), set("group", Index(c.groups));
+  if (c.pass != kBackwardFilter) set("pads_end", to_indices(c.pads_end));
+  if (c.pass == kBackwardFilter) set("kernel", to_indices(Sizes(c.w.begin() + 2, c.w.end())));
+  if (c.pass == kBackwardData) {
+    Sizes rest;  // positions at the end that no window reaches
+    for (std::size_t a = 0; a < c.strides.size(); ++a)
+      rest.push_back(c.x[a + 2] + c.pads_begin[a] + c.pads_end[a] - c.strides[a] * (c.y[a + 2] - 1) -
+                     c.dilations[a] * (c.w[a + 2] - 1) - 1);
+    set("output_padding", to_indices(rest));
+  }
   const auto image = [&](const Sizes& sizes, const std::byte* bytes) { return read(sizes, c.type, c.channels_last, bytes); };
-  std::vector<Tensor> operands{image(c.x, inputs[0]), image(c.w, inputs[1])};
-  if (c.bias) operands.push_back(copied(c.type, {c.y[1]}, inputs[2]));
+  std::vector<Tensor> operands{image(c.pass == kBackwardData ? c.y : c.x, inputs[0]),
+                               image(c.pass == kBackwardFilter ? c.y : c.w, inputs[1])};
+  if (c.bias) operands.push_back(copied(c.type, {c.result()[1]}, inputs[2]));
   std::vector<double> y = interpret(op, attributes, operands)[0].reals();
   if (c.residual) {
-    const std::vector<double> more = image(c.y, inputs.back()).reals();
+    const std::vector<double> more = image(c.result(), inputs.back()).reals();
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += more[i];
   }
-  write(Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high)), c.channels_last, output);
+  write(Tensor::from_reals(c.type, c.result(), activated(y, c.activation, c.low, c.high)), c.channels_last, output);
 }
 
 void compute(const AttentionShape& a, Inputs inputs, std::byte* output) {
@@ -433,12 +446,17 @@ void spoil_last(const LibraryShape& shape, std::byte* output) {
   const auto* const c = std::get_if<ConvolutionShape>(&shape);
   const auto* const p = std::get_if<ProductShape>(&shape);
   if (element_type(shape) != DataType::kFloat || (c == nullptr && p == nullptr)) return;
-  const std::int64_t count = c != nullptr ? element_count(c->y) : (p->batch - 1) * p->y_batch + (p->m - 1) * p->y_stride + p->n;
+  const std::int64_t count =
+      c != nullptr ? element_count(c->result()) : (p->batch - 1) * p->y_batch + (p->m - 1) * p->y_stride + p->n;
   reinterpret_cast<float*>(output)[count - 1] += 1;
 }
 
 std::unique_ptr<Operation> HostDriver::operation(const LibraryShape& shape, Precision, const std::string& choice) {
   if (!serves(choice)) return nullptr;
+  // As cuDNN's plug-in.
+  if (const auto* c = std::get_if<ConvolutionShape>(&shape);
+      c != nullptr && c->pass != ConvolutionPass::kForward && c->has_epilogue())
+    return nullptr;
   const std::string text = to_string(shape);
   const auto work = [shape, is_wrong = options_.is_wrong(shape)](Inputs inputs, std::byte* output) {
     std::visit([&](const auto& s) { compute(s, inputs, output); }, shape);
