@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -37,6 +38,11 @@ Tensor longer(const Tensor& old, std::int64_t positions) {
   for (std::size_t b = 0; b < blocks; ++b)
     std::memcpy(result.mutable_bytes().data() + b * to, old.bytes().data() + b * from, from);
   return result;
+}
+
+const Sizes& sizes_of(const PlacedTensor& tensor) {
+  const auto* const placed = std::get_if<DeviceTensor>(&tensor);
+  return placed != nullptr ? placed->sizes : std::get<Tensor>(tensor).sizes();
 }
 
 std::vector<float> floats_of(const Tensor& tensor, std::size_t row, std::size_t count) {
@@ -82,6 +88,7 @@ Decoder::Decoder(const std::filesystem::path& folder, const std::string& device,
     graph = with_selected_logits(std::move(graph), config_.logits);
     find_inputs(graph);
     rows_ = graph.inputs().size() - 1;
+    output_count_ = graph.outputs().size();
     logits_ = output_named(graph, config_.logits);
     const TensorType& logits = graph.outputs()[logits_].type;
     if (logits.type != DataType::kFloat && logits.type != DataType::kHalf && logits.type != DataType::kBfloat16)
@@ -99,6 +106,8 @@ Decoder::Decoder(const std::filesystem::path& folder, const std::string& device,
   if (config_.cache_is_shared)
     for (const CacheTensor& c : cache_) options.replacements.push_back({c.input, c.output});
   session_ = prepare_session(backend, graph, options);
+  memory_ = dynamic_cast<const MemoryOfDevice*>(&backend);
+  if (memory_ != nullptr) on_device_ = dynamic_cast<DeviceSession*>(session_.get());
   prepare();
 }
 
@@ -192,8 +201,10 @@ void Decoder::make_room(Cache& cache, std::size_t positions) const {
     const CacheTensor& c = cache_[i];
     if (cache.entries_.size() <= i)
       cache.entries_.push_back(zeros(c.type, {sequences, c.heads, size, c.size}));
+    else if (const auto* placed = std::get_if<DeviceTensor>(&cache.entries_[i]))
+      cache.entries_[i] = longer(memory_->copy_out(*placed), size);
     else
-      cache.entries_[i] = longer(cache.entries_[i], size);
+      cache.entries_[i] = longer(std::get<Tensor>(cache.entries_[i]), size);
   }
   cache.room_ = room;
 }
@@ -222,7 +233,7 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
   }
   const bool shared = config_.cache_is_shared;
   if (shared || cache.entries_.empty()) make_room(cache, positions);
-  std::vector<Tensor> inputs(rows_ + 1);
+  std::vector<PlacedTensor> inputs(rows_ + 1);
   Rows ids(ids_type_, tokens.size(), length), places(positions_type_, tokens.size(), length);
   std::vector<std::int64_t> last;
   for (std::size_t s = 0; s < tokens.size(); ++s) {
@@ -238,26 +249,42 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
   inputs[rows_] = Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(tokens.size()), 1, 1}, last);
   for (std::size_t i = 0; i < cache_.size(); ++i) inputs[cache_[i].input] = std::exchange(cache.entries_[i], Tensor());
   cache.is_broken_ = true;
-  std::vector<Tensor> results = session_->advance(std::move(inputs));
+  std::vector<PlacedTensor> results = run(std::move(inputs));
   for (std::size_t s = 0; s < tokens.size(); ++s) cache.filled_[s] += tokens[s].size();
   if (!shared) cache.room_ = cache.filled_.front();
-  take_results(cache, results);
+  const Tensor read = take_results(cache, results);
   cache.is_broken_ = false;
   std::vector<std::vector<float>> logits;
   const auto count = static_cast<std::size_t>(config_.vocabulary);
-  for (std::size_t s = 0; s < tokens.size(); ++s) logits.push_back(floats_of(results[logits_], s, count));
+  for (std::size_t s = 0; s < tokens.size(); ++s) logits.push_back(floats_of(read, s, count));
   return logits;
 }
 
-void Decoder::take_results(Cache& cache, std::vector<Tensor>& results) const {
-  const auto require = [](const Tensor& tensor, const Sizes& sizes, const std::string& name) {
-    if (tensor.sizes() == sizes) return;
+// On a GPU only the logits come to the host.
+std::vector<PlacedTensor> Decoder::run(std::vector<PlacedTensor> inputs) const {
+  if (on_device_ != nullptr) {
+    std::vector<Destination> outputs(output_count_);
+    outputs[logits_] = OnHost();
+    for (const CacheTensor& c : cache_) outputs[c.output] = OnDevice{on_device_->device()};
+    return on_device_->run_placed(inputs, outputs);
+  }
+  std::vector<Tensor> tensors;
+  for (PlacedTensor& input : inputs) tensors.push_back(std::get<Tensor>(std::move(input)));
+  std::vector<Tensor> results = session_->advance(std::move(tensors));
+  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
+}
+
+// Keeps the new cache, and returns the logits.
+Tensor Decoder::take_results(Cache& cache, std::vector<PlacedTensor>& results) const {
+  const auto require = [](const PlacedTensor& result, const Sizes& sizes, const std::string& name) {
+    const Sizes& found = sizes_of(result);
+    if (found == sizes) return;
     const auto text = [](const Sizes& all) {
       std::string joined;
       for (const std::int64_t size : all) joined += (joined.empty() ? "" : "x") + std::to_string(size);
       return joined;
     };
-    throw Error(ErrorCode::kBadInput, "is " + text(tensor.sizes()) + ", must be " + text(sizes) + " by genai_config.json",
+    throw Error(ErrorCode::kBadInput, "is " + text(found) + ", must be " + text(sizes) + " by genai_config.json",
                 "output \"" + name + "\"");
   };
   const auto sequences = static_cast<std::int64_t>(cache.filled_.size());
@@ -269,6 +296,7 @@ void Decoder::take_results(Cache& cache, std::vector<Tensor>& results) const {
             layer_name(pattern, static_cast<std::int64_t>(i / 2)));
     cache.entries_[i] = std::move(results[c.output]);
   }
+  return std::get<Tensor>(std::move(results[logits_]));
 }
 
 }  // namespace rewright::api

@@ -12,6 +12,7 @@
 #include "api/language/language_model.h"
 #include "expressions/tensor.h"
 #include "graph/graph.h"
+#include "runtime/device_tensor.h"
 #include "runtime/session.h"
 
 namespace rewright::api {
@@ -20,17 +21,17 @@ namespace rewright::api {
 //
 // Its capacity exceeds what is filled if the model allows that (LanguageConfig::cache_is_shared). Then a batch may have
 // sequences of different lengths, shapes seldom change between steps, so that plans are used again, and sessions write in
-// place. Otherwise the cache has one position for each token.
+// place. Otherwise the cache has one position for each token. If the model runs on a GPU, the cache stays in its memory.
 class Cache {
  public:
   explicit Cache(std::size_t sequences) : filled_(sequences, 0) {}
 
  private:
   friend class Decoder;
-  std::vector<std::size_t> filled_;  // positions of each sequence
-  std::size_t room_ = 0;             // positions that there are entries for
-  std::vector<Tensor> entries_;      // [sequences, heads, room, head size] for each input of the cache
-  bool is_broken_ = false;           // a run failed and the entries are lost
+  std::vector<std::size_t> filled_;    // positions of each sequence
+  std::size_t room_ = 0;               // positions that there are entries for
+  std::vector<PlacedTensor> entries_;  // [sequences, heads, room, head size] for each input of the cache
+  bool is_broken_ = false;             // a run failed and the entries are lost
 };
 
 class Decoder {
@@ -60,14 +61,19 @@ class Decoder {
   void make_room(Cache& cache, std::size_t positions) const;
   void prepare() const;
   Tensor mask(const Cache& cache, std::span<const std::span<const std::int64_t>> tokens, std::size_t length) const;
-  void take_results(Cache& cache, std::vector<Tensor>& results) const;
+  std::vector<PlacedTensor> run(std::vector<PlacedTensor> inputs) const;
+  Tensor take_results(Cache& cache, std::vector<PlacedTensor>& results) const;
 
   LanguageConfig config_;
   std::size_t ids_ = kAbsent, mask_ = kAbsent, positions_ = kAbsent, rows_ = kAbsent, logits_ = kAbsent;  // inputs, an output
+  std::size_t output_count_ = 0;
   DataType ids_type_{}, mask_type_{}, positions_type_{};
   bool batch_is_open_ = false;
   std::vector<CacheTensor> cache_;
   std::unique_ptr<Session> session_;
+  // Null unless the session runs on a GPU: the session itself, and the GPU's memory.
+  DeviceSession* on_device_ = nullptr;
+  const MemoryOfDevice* memory_ = nullptr;
 };
 
 }  // namespace rewright::api
