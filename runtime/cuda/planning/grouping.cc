@@ -6,6 +6,7 @@
 #include "expressions/small_float.h"
 #include "runtime/cuda/planning/attention.h"
 #include "runtime/cuda/planning/float8.h"
+#include "runtime/cuda/planning/packed_factors.h"
 #include "runtime/cuda/planning/splitting.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/grouping.h"
@@ -30,9 +31,7 @@ class LibraryKernels final : public planning::DeviceKernels {
   bool needed(std::size_t node) const override { return facts_.needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return facts_.add_constant_value(std::move(tensor)); }
 
-  bool has_kernels(std::string_view operator_name) const override {
-    return operator_name == "MatMul" || operator_name == "Gemm" || operator_name == "Conv";
-  }
+  bool has_kernels(std::string_view operator_name) const override { return is_multiplied_by_library(operator_name); }
   std::unique_ptr<planning::MatchedKernel> match(const Node& node) override {
     auto library = has_kernels(node.op->name()) ? library_node(facts_, node) : std::nullopt;
     return library ? std::make_unique<MatchedNode>(std::move(*library)) : nullptr;
@@ -69,6 +68,7 @@ std::vector<Group> make_groups(GraphFacts& facts) {
   }
   join_attention(facts, groups);
   multiply_in_float8(facts, groups);
+  read_packed_factors(facts, groups);
   split_at_libraries(facts, groups);
   return groups;
 }

@@ -16,6 +16,7 @@ struct Group {
   Element element;                     // the result over `operands`; null: each output of the node has its own
   Indices position;
   std::vector<ValueId> operands;
+  std::optional<Chain::Expression> packed;  // the same, over what a known factor is computed from
   // Alternatives for the result, each a list of groups that run in sequence. For a group without `element` the last alternative
   // is always possible.
   std::vector<std::vector<Group>> alternatives;

@@ -74,6 +74,77 @@ TEST_CASE("convolutions and what stands between them with channels last") {
   b.check(false);
 }
 
+TEST_CASE("gradients of convolutions are convolutions of the library, whatever their windows") {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    INFO("seed " << seed);
+    TestedGraph b(1000 + seed);
+    const std::size_t rank = static_cast<std::size_t>(b.pick(1, 3));
+    const std::int64_t group = b.pick(1, 3), depth = b.pick(1, 3), outputs = group * b.pick(1, 3);
+    Sizes x{b.pick(1, 3), group * depth}, w{outputs, depth}, g{x[0], outputs}, strides, dilations, begin, end, rest, kernel;
+    for (std::size_t a = 0; a < rank; ++a) {
+      kernel.push_back(b.pick(1, 3)), strides.push_back(b.pick(1, 3)), dilations.push_back(b.pick(1, 2));
+      const std::int64_t extent = dilations[a] * (kernel[a] - 1) + 1;
+      begin.push_back(b.pick(0, extent - 1)), end.push_back(b.pick(0, extent - 1));
+      rest.push_back(b.pick(0, strides[a] - 1));
+      g.push_back(b.pick(2, 4)), w.push_back(kernel[a]);
+      x.push_back((g.back() - 1) * strides[a] + extent + rest[a] - begin[a] - end[a]);
+    }
+    if (std::any_of(x.begin(), x.end(), [](std::int64_t size) { return size < 1; })) continue;
+    const auto list = [](const Sizes& values) { return to_indices(values); };
+    const ValueId gradient = b.input(g), image = b.input(x);
+    const ValueId weight = b.pick(0, 1) == 0 ? b.constant(w) : b.input(w);
+    std::vector<ValueId> operands{gradient, weight};
+    if (b.pick(0, 1) == 0) operands.push_back(b.constant({x[1]}));
+    const ValueId of_x = b.node("ConvTranspose", operands,
+                                {{"strides", list(strides)},
+                                 {"dilations", list(dilations)},
+                                 {"pads_begin", list(begin)},
+                                 {"pads_end", list(end)},
+                                 {"output_padding", list(rest)},
+                                 {"group", Index(group)}});
+    b.output(b.pick(0, 1) == 0 ? of_x : b.node("Relu", {b.node("Add", {of_x, image})}));
+    const ValueId of_w = b.node("ConvWeightGradient", {b.node("Neg", {image}), gradient},
+                                {{"kernel", list(kernel)},
+                                 {"strides", list(strides)},
+                                 {"dilations", list(dilations)},
+                                 {"pads_begin", list(begin)},
+                                 {"group", Index(group)}});
+    b.output(b.pick(0, 1) == 0 ? of_w : b.node("Add", {of_w, b.input(w)}));
+    std::set<ConvolutionPass> passes;
+    const Plan plan = make_plan(b.graph);
+    for (const LibraryStep* step : library_steps(plan))
+      if (const auto* c = std::get_if<ConvolutionShape>(&step->shape)) passes.insert(c->pass);
+    CHECK(passes == std::set{ConvolutionPass::kBackwardData, ConvolutionPass::kBackwardFilter});
+    b.check();
+  }
+}
+
+TEST_CASE("a product of few rows may read packed weights") {
+  for (const std::int64_t rows : {1, 3, 40}) {
+    TestedGraph b(77);
+    const DataType bytes = DataType::kUint8;
+    const auto list = [](const Sizes& sizes) { return to_indices(sizes); };
+    // Two numbers of 4 bits a byte, in blocks of 16 columns with a scale each.
+    const ValueId packed = b.graph.add_constant(random_tensor(b.random, bytes, {20, 4, 8, 1}, 0, 255));
+    const ValueId low = b.node("BitwiseAnd", {packed, b.graph.add_constant(Tensor::scalar(bytes, 15))});
+    const ValueId high =
+        b.node("BitShift", {packed, b.graph.add_constant(Tensor::scalar(bytes, 4))}, {{"direction", std::string("RIGHT")}});
+    const ValueId numbers = b.node("Cast", {b.node("Concat", {low, high}, {{"axis", Index(3)}})}, {{"to", DataType::kFloat}});
+    const ValueId blocks = b.node("Reshape", {numbers}, {{"shape", list({20, 4, 16})}});
+    const ValueId scaled = b.node("Mul", {blocks, b.constant({20, 4, 1})});
+    const ValueId flat = b.node("Reshape", {scaled}, {{"shape", list({20, 64})}});
+    const ValueId weights = b.node("Transpose", {flat}, {{"perm", indices({1, 0})}});
+    b.output(b.node("Relu", {b.node("Add", {b.node("MatMul", {b.input({rows, 64}), weights}), b.constant({20})})}));
+    const Plan plan = make_plan(b.graph);
+    const bool reads = std::any_of(plan.buffers.begin(), plan.buffers.end(), [&](const Buffer& buffer) {
+      return buffer.kind == Buffer::Kind::kConstant && buffer.constant.type() == bytes;
+    });
+    CHECK(reads == (rows <= 3));
+    b.check();
+    b.check(false);
+  }
+}
+
 TEST_CASE("activations behind products and convolutions are epilogues") {
   TestedGraph b(13);
   std::vector<Activation> wanted;

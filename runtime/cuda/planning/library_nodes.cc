@@ -1,6 +1,7 @@
 #include "runtime/cuda/planning/library_nodes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/planning/attributes.h"
 #include "runtime/planning/grouping.h"
@@ -97,17 +98,29 @@ std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
   return result;
 }
 
-std::optional<LibraryNode> convolution(const GraphFacts& facts, const Node& node) {
-  const ValueInfo x = facts.info(node.inputs[0]), w = facts.info(node.inputs[1]), y = facts.info(node.outputs[0]);
-  if (!of_libraries(x.type)) return std::nullopt;
-  auto read = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
+// The shape of a Conv, or of its gradients: a ConvTranspose and a ConvWeightGradient.
+std::optional<ConvolutionShape> convolution_shape(const GraphFacts& facts, const Node& node) {
+  const ValueInfo a = facts.info(node.inputs[0]), b = facts.info(node.inputs[1]), result = facts.info(node.outputs[0]);
+  if (!of_libraries(a.type)) return std::nullopt;
+  const bool is_forward = node.op->name() == "Conv";
+  auto read = is_forward ? planning::read_convolution_node(node, a.sizes, b.sizes, result.sizes)
+                         : planning::read_convolution_gradient_node(node, a.sizes, b.sizes, result.sizes);
   if (!read) return std::nullopt;
   ConvolutionShape c;
-  c.type = x.type;
+  c.type = a.type;
+  if (!is_forward)
+    c.pass = node.op->name() == "ConvTranspose" ? ConvolutionPass::kBackwardData : ConvolutionPass::kBackwardFilter;
   c.x = std::move(read->x), c.w = std::move(read->w), c.y = std::move(read->y);
   c.strides = std::move(read->strides), c.dilations = std::move(read->dilations);
   c.pads_begin = std::move(read->pads_begin), c.pads_end = std::move(read->pads_end);
   c.groups = read->group;
+  return c;
+}
+
+std::optional<LibraryNode> convolution(const GraphFacts& facts, const Node& node) {
+  auto shape = convolution_shape(facts, node);
+  if (!shape) return std::nullopt;
+  ConvolutionShape& c = *shape;
   LibraryNode result;
   result.inputs = {node.inputs[0], node.inputs[1]};
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
@@ -165,9 +178,10 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
     } else {
       auto& c = std::get<ConvolutionShape>(shape);
       if (added.type != c.type || c.residual) return false;
-      if (added.sizes == c.y && at == address(chain.position(), c.y))
+      const Sizes& result = c.result();
+      if (added.sizes == result && at == address(chain.position(), result))
         c.residual = true;
-      else if (!c.bias && element_count(added.sizes) == c.y[1] && c.y[1] > 1 && at == chain.position()[1])
+      else if (!c.bias && element_count(added.sizes) == result[1] && result[1] > 1 && at == chain.position()[1])
         c.bias = true;
       else
         return false;
@@ -277,11 +291,16 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
 
 }  // namespace
 
+bool is_multiplied_by_library(std::string_view operator_name) {
+  static constexpr std::string_view kNames[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", "ConvWeightGradient"};
+  return std::find(std::begin(kNames), std::end(kNames), operator_name) != std::end(kNames);
+}
+
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node) {
   if (node.op == nullptr) return std::nullopt;
   const std::string& name = node.op->name();
   if (name == "MatMul" || name == "Gemm") return product(facts, node);
-  if (name == "Conv") return convolution(facts, node);
+  if (is_multiplied_by_library(name)) return convolution(facts, node);
   if (name == "MaxPool" || name == "AveragePool" || name == "GlobalMaxPool" || name == "GlobalAveragePool")
     return pooling(facts, node);
   return normalization(facts, node);

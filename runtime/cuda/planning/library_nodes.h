@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/cuda/driver/activation.h"
@@ -27,6 +28,9 @@ struct LibraryNode {
   FoundActivation activation() const;
   bool absorb_activation(const Element& element);
 };
+
+// Products and convolutions, whose kernels absorb what follows them.
+bool is_multiplied_by_library(std::string_view operator_name);
 
 // nullopt if no library computes the node with its types and attributes.
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node);

@@ -70,7 +70,8 @@ bool Planner::plan_alternatives(StepList& steps, const Group& group) {
   return alternatives.finish(described(group.nodes, group.result));
 }
 
-// Alternatives: the library with its epilogue; the library without it, followed by a kernel; one kernel for the whole group.
+// Alternatives: the library with its epilogue; the library without it, followed by a kernel; one kernel for the whole group,
+// from packed weights or from what the library multiplies.
 bool Planner::plan_library(StepList& steps, const Group& group) {
   LibraryNode library = *group.library;
   const auto layout = choose_layout(steps, library);
@@ -91,6 +92,11 @@ bool Planner::plan_library(StepList& steps, const Group& group) {
              add_kernel_step(own, step, epilogue, group.position, result, behind);
     });
   }
+  if (group.packed)
+    alternatives.add([&](StepList& own) {
+      return add_kernel_step(own, step, group.packed->element, group.packed->position, result,
+                             own.as_placed(group.packed->operands));
+    });
   if (group.element)
     alternatives.add(
         [&](StepList& own) {
