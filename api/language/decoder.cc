@@ -61,6 +61,14 @@ std::vector<float> floats_of(const Tensor& tensor, std::size_t row, std::size_t 
   return result;
 }
 
+// On a GPU each length of prompts needs kernels of its own, which take about a second to compile. Prompts are filled up to one
+// of few lengths, at most half as long again.
+std::size_t planned_length(std::size_t length, std::size_t context) {
+  std::size_t planned = 16;
+  while (planned < length) planned += planned & (planned - 1) ? planned / 3 : planned / 2;  // 16, 24, 32, 48, 64 ...
+  return length > context ? length : std::min(planned, context);
+}
+
 // The integer of an input of one number for each sequence and place.
 class Rows {
  public:
@@ -232,6 +240,11 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
     positions = std::max(positions, cache.filled_[s] + tokens[s].size());
   }
   const bool shared = config_.cache_is_shared;
+  const bool is_first = std::all_of(cache.filled_.begin(), cache.filled_.end(), [](std::size_t n) { return n == 0; });
+  if (on_device_ != nullptr && shared && is_first) {
+    length = planned_length(length, static_cast<std::size_t>(config_.context_length));
+    positions = std::max(positions, length);
+  }
   if (shared || cache.entries_.empty()) make_room(cache, positions);
   std::vector<PlacedTensor> inputs(rows_ + 1);
   Rows ids(ids_type_, tokens.size(), length), places(positions_type_, tokens.size(), length);

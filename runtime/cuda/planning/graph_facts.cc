@@ -2,11 +2,26 @@
 
 #include <utility>
 
+#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/planning/evaluate_constants.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 
 namespace rewright::cuda {
 
-GraphFacts::GraphFacts(const Graph& graph) : graph_(graph), constants_(cpu::evaluate_constants(graph, {})) {
+namespace {
+
+std::vector<Tensor> evaluated(const Graph& graph, std::shared_ptr<cpu::PreparedConstants> folded) {
+  cpu::PlanOptions options;
+  options.threads = runtime::usable_threads(0);
+  options.isa = cpu::detected_isa();
+  options.constants = std::move(folded);
+  return cpu::evaluate_constants(graph, options);
+}
+
+}  // namespace
+
+GraphFacts::GraphFacts(const Graph& graph, std::shared_ptr<cpu::PreparedConstants> folded)
+    : graph_(graph), constants_(evaluated(graph, std::move(folded))) {
   for (ValueId v = 0; v < graph.value_count(); ++v)
     if (!constants_[v]) constants_[v] = planning::known_tensor(graph.value(v));
   needed_ = planning::needed_nodes(graph, [this](ValueId v) { return static_cast<bool>(constants_[v]); });

@@ -1,17 +1,23 @@
 // Facts of a graph of known sizes, and values that planning adds.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/planning/facts.h"
 
+namespace rewright::cpu {
+class PreparedConstants;  // runtime/cpu/planning/prepared_constants.h
+}
+
 namespace rewright::cuda {
 
 class GraphFacts final : public planning::Facts {
  public:
-  // Evaluates everything that depends on constants alone. The graph must outlive this object.
-  explicit GraphFacts(const Graph& graph);
+  // Evaluates everything that depends on constants alone, unless `folded` (may be null) has it from earlier plans. The graph
+  // must outlive this object.
+  explicit GraphFacts(const Graph& graph, std::shared_ptr<cpu::PreparedConstants> folded = nullptr);
 
   const Graph& graph() const override { return graph_; }
   ValueInfo info(ValueId value) const override;

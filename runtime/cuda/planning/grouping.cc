@@ -7,6 +7,7 @@
 #include "runtime/cuda/planning/attention.h"
 #include "runtime/cuda/planning/float8.h"
 #include "runtime/cuda/planning/packed_factors.h"
+#include "runtime/cuda/planning/split_reductions.h"
 #include "runtime/cuda/planning/splitting.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/grouping.h"
@@ -70,6 +71,7 @@ std::vector<Group> make_groups(GraphFacts& facts) {
   multiply_in_float8(facts, groups);
   read_packed_factors(facts, groups);
   split_at_libraries(facts, groups);
+  split_reductions(facts, groups);
   return groups;
 }
 

@@ -119,6 +119,43 @@ TEST_CASE("gradients of convolutions are convolutions of the library, whatever t
   }
 }
 
+TEST_CASE("long reductions for few rows may be divided") {
+  const auto axes = [](const std::vector<std::int64_t>& list) { return to_indices(list); };
+  struct Case {
+    const char* name;
+    Sizes sizes;
+    std::vector<std::int64_t> axes;
+    DataType type;
+  };
+  const Case cases[] = {
+      {"ReduceSum", {137003}, {0}, DataType::kFloat},  // by chunks, the last of which is shorter
+      {"ReduceL1", {64, 48, 3, 16}, {0, 1, 2, 3}, DataType::kFloat},
+      {"ReduceMax", {3, 7001, 7}, {1, 2}, DataType::kFloat},    // three rows
+      {"ReduceMin", {150, 5, 190}, {0, 2}, DataType::kDouble},  // rows within
+      {"ReduceSum", {400, 400}, {0, 1}, DataType::kInt64},
+      {"ReduceMean", {2, 513, 140}, {1, 2}, DataType::kHalf},
+  };
+  unsigned seed = 91;
+  for (const Case& c : cases) {
+    INFO(c.name << " " << to_string(to_indices(c.sizes)));
+    TestedGraph b(seed++);
+    const bool exact = c.type == DataType::kInt64;
+    const ValueId x = b.input(c.type, c.sizes, exact ? -9 : 0, exact ? 9 : 1);
+    const ValueId sum = b.node(c.name, {b.node("Neg", {x})}, {{"axes", axes(c.axes)}, {"keepdims", true}});
+    b.output(exact ? sum : b.node("Mul", {b.node("Exp", {b.node("Neg", {b.node("Abs", {sum})})}), sum}));
+    const Plan plan = make_plan(b.graph);
+    std::size_t longest = 0;
+    for (const Step& step : plan.steps)
+      if (const auto* either = std::get_if<EitherStep>(&step.work))
+        for (const auto& alternative : either->alternatives) longest = std::max(longest, alternative.steps.size());
+    CHECK(longest == 2);
+    b.check(true, c.type == DataType::kHalf ? 2e-2 : 2e-4);
+  }
+  TestedGraph small(5);
+  small.output(small.node("ReduceSum", {small.input({300, 400})}, {{"axes", axes({0, 1})}, {"keepdims", false}}));
+  for (const Step& step : make_plan(small.graph).steps) CHECK(std::holds_alternative<KernelStep>(step.work));
+}
+
 TEST_CASE("a product of few rows may read packed weights") {
   for (const std::int64_t rows : {1, 3, 40}) {
     TestedGraph b(77);

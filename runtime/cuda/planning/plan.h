@@ -13,6 +13,10 @@
 #include "runtime/kernel_check.h"
 #include "runtime/session.h"
 
+namespace rewright::cpu {
+class PreparedConstants;  // runtime/cpu/planning/prepared_constants.h
+}
+
 namespace rewright::cuda {
 
 // Buffers have the alignment that libraries require and device allocations have.
@@ -119,6 +123,7 @@ struct PlanOptions {
   int most_streams = 4;
   Places places = {};
   InsteadOf instead = {};
+  std::shared_ptr<cpu::PreparedConstants> folded = {};  // what depends on constants alone, shared by plans; may be null
 };
 
 // Lets steps compute outputs in their places, if no other step still needs the tensors there.

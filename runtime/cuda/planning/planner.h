@@ -12,7 +12,7 @@ namespace rewright::cuda {
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), facts_(graph), options_(options), builder_(facts_), main_(builder_) {}
+      : graph_(graph), facts_(graph, options.folded), options_(options), builder_(facts_), main_(builder_) {}
 
   // Called once.
   Plan make();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "expressions/tensor.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 #include "runtime/cuda/driver/driver.h"
 
 namespace rewright::cuda {
@@ -27,10 +28,13 @@ class DeviceMemory {
   std::byte* data_ = nullptr;
 };
 
-// Constants on the device. A constant that several plans of a session use is stored once, as long as one of them exists.
+// Constants on the device, and what plans compute from constants alone. A constant that several plans of a session use is
+// stored once, as long as one of them exists.
 class ConstantStore {
  public:
-  explicit ConstantStore(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+  explicit ConstantStore(std::shared_ptr<Driver> driver)
+      : driver_(std::move(driver)), folded_(std::make_shared<cpu::PreparedConstants>()) {}
+  const std::shared_ptr<cpu::PreparedConstants>& folded() const { return folded_; }
   std::shared_ptr<DeviceMemory> place(const Tensor& tensor, bool channels_last);
 
  private:
@@ -39,6 +43,7 @@ class ConstantStore {
     std::weak_ptr<DeviceMemory> memory;
   };
   std::shared_ptr<Driver> driver_;
+  std::shared_ptr<cpu::PreparedConstants> folded_;
   std::map<std::pair<const std::byte*, bool>, Place> places_;
 };
 

@@ -25,8 +25,10 @@ std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const 
   const auto make = [&](Plan plan) {
     return std::make_unique<Execution>(driver, std::move(plan), constants, options, residents);
   };
+  constants.folded()->begin_plan();
   const auto planned = [&](bool channels_last) {
-    return make_plan(graph, {.channels_last = channels_last, .places = residents.places, .instead = instead});
+    return make_plan(
+        graph, {.channels_last = channels_last, .places = residents.places, .instead = instead, .folded = constants.folded()});
   };
   if (options.channels_last) return make(planned(*options.channels_last));
   Plan last = planned(true);

@@ -23,6 +23,7 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
   CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
       : driver_(std::move(driver)), graph_(graph), options_(options), cuda_(std::move(cuda)), constants_(driver_) {
     if (options.precision_double) throw Error(ErrorCode::kUnsupported, "the CUDA runtime computes in the types of the model");
+    graph_.tidy();  // layers may compute the same, such as positions: once is enough
     const InUse in_use(*driver_);
     if (sizes_known(graph_)) prepare_for({}, graph_);
   }
