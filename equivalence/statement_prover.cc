@@ -10,11 +10,12 @@ namespace {
 
 constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the prover is asked
 
-proof::VerifyOptions quick_verification(const std::filesystem::path& certificates) {
+proof::VerifyOptions quick_verification(const std::filesystem::path& certificates, const std::function<bool()>& ended) {
   proof::VerifyOptions options;
   options.instances = 0;
   options.suggest_conditions = false;
   options.solver.linear_steps = 400000, options.solver.nonlinear_steps = 600000;
+  options.solver.ended = ended;
   options.certificates = certificates;
   return options;
 }
@@ -99,7 +100,7 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
     rule.name = "equation_" + std::to_string(proved_.size());
     const std::filesystem::path folder = certificate_.empty() ? "" : certificate_ / "equations";
     if (!folder.empty()) std::filesystem::create_directories(folder);
-    proof::VerifyOptions verification = quick_verification(folder);
+    proof::VerifyOptions verification = quick_verification(folder, ended_);
     proof::Verdict verdict = proof::verify(rule, verification);
     // Certificates do not know of positions that are elements, nor proofs whether these are within the tensor.
     if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {

@@ -90,6 +90,7 @@ Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
   if (observer_) observer_->asked(query);
   const auto known = answers_.find(text);
   if (known == answers_.end()) {
+    if (options_.ended && options_.ended()) return Answer::kUnknown;
     queries_.push_back(query);
     query.answer = engine_(query);
     queries_.back().answer = query.answer;

@@ -59,6 +59,8 @@ struct SolverOptions {
   unsigned linear_steps = 4000000;
   unsigned nonlinear_steps = 6000000;
   unsigned seed = 0;
+  // Is the time over? Then questions that were not asked before stay unknown, so that a proof ends soon. Empty: it never is.
+  std::function<bool()> ended = {};
 };
 
 class Solver {

@@ -39,6 +39,7 @@ class Verifier {
   Verdict run() {
     proof::ProofSearch proof = prove();
     proof::Solver solver(options_.solver, engine());
+    if (ended() && !proof.found) return std::move(verdict_);
     if (proof.empty) {
       verdict_.outcome = Outcome::kInvalid;
       verdict_.explanation = proof::why_empty(verdict_.rule, options_.limits, solver);
@@ -61,12 +62,15 @@ class Verifier {
         }
       }
     }
-    if (!proof.found) refute(never_typed);
+    if (!proof.found && !ended()) refute(never_typed);
     return finish();
   }
 
  private:
+  bool ended() const { return options_.solver.ended && options_.solver.ended(); }
+
   Verdict finish() {
+    if (ended()) return std::move(verdict_);
     if (verdict_.outcome == Outcome::kRefuted || verdict_.outcome == Outcome::kUndecided) suggest();
     return std::move(verdict_);
   }
@@ -107,6 +111,8 @@ class Verifier {
       recording =
           std::make_unique<proof::Recording>(verdict_.rule, options_.solver, folder / (verdict_.rule.name + ".questions.smt2"));
     proof::ProofSearch proof = proof::search_proof(verdict_.rule, options_.limits, solver, recording.get());
+    // What was unknown for want of time may be missing in a proof.
+    if (ended()) proof.found = false;
     if (recording && proof.found) write(recording->finish(proof.ranks, proof.all_ranks));
     verdict_.outcome = proof.found ? Outcome::kProved : Outcome::kUndecided;
     verdict_.explanation = proof.open_question;

@@ -146,6 +146,26 @@ TEST_CASE("a solver without a budget leaves a rule undecided", "[verify][long]")
   CHECK(undecided > 0);
 }
 
+TEST_CASE("a proof ends when the time is over", "[verify]") {
+  const Rule rule =
+      parse_algebra("rule r: \"\" a[M,K], b[K,N], c[K,N] MatMul(a, b) + MatMul(a, c) => MatMul(a, b + c)", "test").at(0);
+  VerifyOptions options;
+  int questions = 0;
+  options.solver.ended = [&] { return ++questions, false; };
+  CHECK(verify(rule, options).outcome == Outcome::kProved);
+  const int all = questions - 2;  // it is asked twice after the proof
+  for (const int allowed : {0, all / 2, all - 1}) {
+    int asked = 0;
+    options.solver.ended = [&] { return ++asked > allowed; };
+    const Verdict v = verify(rule, options);
+    INFO("after " << allowed << " of " << all << ": " << v.explanation);
+    CHECK(v.outcome == Outcome::kUndecided);
+  }
+  // Nor is a wrong one refuted then.
+  options.solver.ended = [] { return true; };
+  CHECK(verify(parse_algebra("rule r: \"\" x[N] x + x => x * 3", "test").at(0), options).outcome == Outcome::kUndecided);
+}
+
 TEST_CASE("a rule that is wrong with the conditions that it needs is refuted", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x[M, N], y[N, K], z[L, M] MatMul(z, MatMul(x, y)) => MatMul(MatMul(x, z), y)");
   CHECK(v.outcome == Outcome::kRefuted);
