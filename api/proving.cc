@@ -110,15 +110,18 @@ json prove_models(const ProvingRequest& request) {
       reference_executor(1e6, 5, options.deadline),
       {"cpu", [device](const Graph& graph, std::span<const Tensor> inputs) { return device->run(graph, inputs); }},
       reference_executor(3e8, 30, options.deadline)};
-  options.precise = {{"cpu in double", [device](const Graph& graph, std::span<const Tensor> inputs) {
+  const std::shared_ptr<Device> precise = make_device("cpu", request.threads);
+  precise->end_at(options.deadline);
+  options.precise = {{"cpu in double", [precise](const Graph& graph, std::span<const Tensor> inputs) {
                         const Graph wide = cpu::in_double(graph);
                         for (const GraphOutput& output : wide.outputs())
                           if (is_real(output.type.type) && output.type.type != DataType::kDouble)
                             throw Error(ErrorCode::kUnsupported, "an operator has no meaning for double");
                         std::vector<Tensor> widened;
                         for (const Tensor& input : inputs) widened.push_back(cpu::widened(input));
-                        return device->run(wide, widened);
+                        return precise->run(wide, widened);
                       }}};
+  options.end_precise_runs = [precise](std::chrono::steady_clock::time_point end) { precise->end_at(end); };
   const equivalence::Proving proving = equivalence::prove(request.first, request.second, options);
 
   json places = json::array(), constants = json::array();

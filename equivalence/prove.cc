@@ -78,7 +78,7 @@ class Prover {
     run_samples();
     if (samples_.counterexample()) return;
     // Refuting takes less time than a search for what is not true.
-    if (std::chrono::steady_clock::now() - begin < kQuick) refute_in_double();
+    if (std::chrono::steady_clock::now() - begin < kQuick) refute_quickly();
     if (counterexample()) return;
     join_moves();
     explain_by_values();
@@ -138,6 +138,19 @@ class Prover {
           n > 0)
         break;
     }
+  }
+
+  // In double convolutions have no kernels of their own, and may take a hundred times as long.
+  void refute_quickly() {
+    if (!options_.end_precise_runs) return refute_in_double();
+    options_.end_precise_runs(std::min(std::chrono::steady_clock::now() + kQuick, options_.deadline));
+    try {
+      refute_in_double();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled || is_over(options_.deadline)) throw;
+      precise_.reset();
+    }
+    options_.end_precise_runs(options_.deadline);
   }
 
   // A rounding decides which of two integers a real becomes, so that a small difference becomes a large one.

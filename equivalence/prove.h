@@ -35,8 +35,10 @@ struct ProveOptions {
   int samples = 3;
   std::vector<CheckExecutor> executors = {};  // run the models; none: nothing is refuted, and names are the candidates
   std::vector<CheckExecutor> precise =
-      {};                        // run them in double: to refute what small differences tell apart, and to name the place
-  std::vector<Rule> rules = {};  // that are proved, for the e-graph
+      {};  // run them in double: to refute what small differences tell apart, and to name the place
+  // Lets their runs end at this time, with Error(kCancelled); empty: they end when they are done.
+  std::function<void(std::chrono::steady_clock::time_point)> end_precise_runs = {};
+  std::vector<Rule> rules = {};            // that are proved, for the e-graph
   std::filesystem::path certificate = {};  // a folder for the proof; empty: none is written
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel = {};
