@@ -1,4 +1,4 @@
-// Transposes squares of floats in registers, for loops that are compiled once for each instruction set: included by their
+// Transposes squares in registers, for loops that are compiled once for each instruction set: included by their
 // `*_impl.h`. Everything has internal linkage.
 #pragma once
 
@@ -38,6 +38,43 @@ inline void transpose_square(float* d, std::int64_t d_stride, const float* s, st
   for (int k = 0; k < 4; ++k) _mm_storeu_ps(d + k * d_stride, a[k]);
 }
 #endif
+
+constexpr std::int64_t kSmallSquare = 8;  // of elements of one or two bytes
+inline void transpose_square(std::int16_t* d, std::int64_t d_stride, const std::int16_t* s, std::int64_t s_stride) {
+  __m128i a[8], b[8];
+  for (int k = 0; k < 8; ++k) a[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s + k * s_stride));
+  for (int k = 0; k < 8; k += 2) {  // as above
+    b[k] = _mm_unpacklo_epi16(a[k], a[k + 1]);
+    b[k + 1] = _mm_unpackhi_epi16(a[k], a[k + 1]);
+  }
+  for (int k = 0; k < 8; k += 4) {
+    a[k] = _mm_unpacklo_epi32(b[k], b[k + 2]);
+    a[k + 1] = _mm_unpackhi_epi32(b[k], b[k + 2]);
+    a[k + 2] = _mm_unpacklo_epi32(b[k + 1], b[k + 3]);
+    a[k + 3] = _mm_unpackhi_epi32(b[k + 1], b[k + 3]);
+  }
+  for (int k = 0; k < 4; ++k) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + 2 * k * d_stride), _mm_unpacklo_epi64(a[k], a[k + 4]));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(d + (2 * k + 1) * d_stride), _mm_unpackhi_epi64(a[k], a[k + 4]));
+  }
+}
+inline void transpose_square(std::int8_t* d, std::int64_t d_stride, const std::int8_t* s, std::int64_t s_stride) {
+  __m128i a[8], b[4];
+  for (int k = 0; k < 8; ++k) a[k] = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(s + k * s_stride));
+  for (int k = 0; k < 4; ++k) b[k] = _mm_unpacklo_epi8(a[2 * k], a[2 * k + 1]);
+  for (int k = 0; k < 4; k += 2) {
+    a[k] = _mm_unpacklo_epi16(b[k], b[k + 1]);
+    a[k + 1] = _mm_unpackhi_epi16(b[k], b[k + 1]);
+  }
+  for (int k = 0; k < 2; ++k) {
+    b[2 * k] = _mm_unpacklo_epi32(a[k], a[k + 2]);
+    b[2 * k + 1] = _mm_unpackhi_epi32(a[k], a[k + 2]);
+  }
+  for (int k = 0; k < 4; ++k) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(d + 2 * k * d_stride), b[k]);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(d + (2 * k + 1) * d_stride), _mm_unpackhi_epi64(b[k], b[k]));
+  }
+}
 
 }  // namespace
 }  // namespace rewright::cpu

@@ -146,6 +146,141 @@ TEST_CASE("the largest and smallest elements, and where they stand") {
   }
 }
 
+// In vectors of their own width, wherever no result needs more bits.
+TEST_CASE("integers of all widths, and truth values") {
+  static constexpr DataType kTypes[] = {DataType::kInt8,  DataType::kUint8,  DataType::kInt16, DataType::kUint16,
+                                        DataType::kInt32, DataType::kUint32, DataType::kInt64, DataType::kBool};
+  for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const DataType type = kTypes[seed % std::size(kTypes)];
+    const bool is_truth = type == DataType::kBool;
+    const Sizes full{b.pick(1, 3), b.pick(1, 30), b.pick(1, 40)};
+    const auto given = [&](Sizes sizes) {
+      // All bits, so that results wrap and signs count; sometimes the least of the type, which has no opposite.
+      std::vector<std::int64_t> list(static_cast<std::size_t>(element_count(sizes)));
+      const auto bits = static_cast<int>(8 * byte_size(type));
+      for (std::int64_t& v : list)
+        v = is_truth ? b.pick(0, 1) : static_cast<std::int64_t>((std::uint64_t{b.random()} << 32) | b.random());
+      if (b.pick(0, 2) == 0) list[0] = is_truth ? 1 : static_cast<std::int64_t>(std::uint64_t{1} << (bits - 1));
+      if (b.pick(0, 2) == 0)
+        for (std::int64_t& v : list) v = is_truth ? v : b.pick(0, 3);
+      b.inputs.push_back(Tensor::from_integers(type, sizes, list));
+      return b.graph.add_input("x" + std::to_string(b.inputs.size()), {type, to_indices(sizes)});
+    };
+    const auto one = [&](const char* op, const std::vector<ValueId>& of) { return node(b.graph, op, of)[0]; };
+    std::vector<ValueId> values{given(full), given({full[1], 1}), given(full)};
+    for (int n = 0; n < 5; ++n) {
+      const ValueId x = values[b.pick(0, values.size() - 1)], y = values[b.pick(0, values.size() - 1)];
+      static const char* const kTruth[] = {"And", "Or", "Xor", "Equal"};
+      static const char* const kBinary[] = {"Add", "Sub", "Mul", "Max", "Min", "Div", "Mod", "BitwiseAnd", "BitwiseXor"};
+      static const char* const kUnary[] = {"Neg", "Abs", "Sign", "BitwiseNot"};
+      static const char* const kCompare[] = {"Equal", "Less", "LessOrEqual", "Greater"};
+      const bool is_unsigned = type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32;
+      ValueId z;
+      if (is_truth)
+        z = b.pick(0, 3) == 0 ? one("Not", {x}) : one(kTruth[b.pick(0, 3)], {x, y});
+      else if (b.pick(0, 3) == 0)
+        z = one(kUnary[is_unsigned ? b.pick(1, 3) : b.pick(0, 3)], {x});
+      else
+        z = one(kBinary[b.pick(0, 8)], {x, y});
+      if (b.pick(0, 2) == 0) z = one("Where", {is_truth ? x : one(kCompare[b.pick(0, 3)], {x, y}), z, y});
+      values.push_back(z);
+    }
+    ValueId y = values.back();
+    switch (b.pick(0, 4)) {
+      case 0:
+        y = node(b.graph, "Cast", {y}, {{"to", kTypes[b.pick(0, std::size(kTypes) - 1)]}})[0];
+        break;
+      case 1:
+        y = node(b.graph, "Cast", {y}, {{"to", b.pick(0, 1) ? DataType::kFloat : DataType::kDouble}})[0];
+        y = node(b.graph, "Where", {node(b.graph, "Less", {y, y})[0], y, node(b.graph, "Neg", {y})[0]})[0];
+        break;
+      case 2:
+        if (!is_truth && byte_size(type) >= 4)
+          y = node(b.graph, b.pick(0, 1) ? "ReduceSum" : "ReduceMax", {y}, {{"axes", indices({-1})}})[0];
+        break;
+      default:
+        break;
+    }
+    b.check(y, 0);
+  }
+}
+
+// Only moved, in every type: transposed, cut, padded, repeated, along diagonals.
+TEST_CASE("elements of all types are moved") {
+  static constexpr DataType kTypes[] = {DataType::kHalf,  DataType::kBfloat16, DataType::kInt8,  DataType::kBool,
+                                        DataType::kInt32, DataType::kUint16,   DataType::kFloat, DataType::kUint8};
+  for (unsigned seed = 0; seed < testing::instances(96); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const DataType type = kTypes[seed % std::size(kTypes)];
+    const Sizes sizes{b.pick(1, 3), b.pick(1, 40), b.pick(1, 40)};
+    ValueId y = b.input(type, sizes, type == DataType::kBool ? 0 : 1, type == DataType::kBool ? 1 : 100);
+    for (int n = 0; n < 2; ++n) {
+      const Sizes now = values(b.graph.value(y).type.shape);
+      switch (b.pick(0, 5)) {
+        case 0:
+          y = node(b.graph, "Transpose", {y}, {{"perm", b.pick(0, 1) ? indices({0, 2, 1}) : indices({2, 0, 1})}})[0];
+          break;
+        case 1:
+          y = node(b.graph, "Pad", {y}, {{"pads_begin", indices({0, b.pick(0, 2), 2})}, {"pads_end", indices({1, 0, 3})}})[0];
+          break;
+        case 2:
+          y = node(b.graph, "Trilu", {y}, {{"k", Index(b.pick(-3, 3))}, {"upper", b.pick(0, 1) == 1}})[0];
+          break;
+        case 3:
+          y = node(b.graph, "Slice", {y},
+                   {{"begin", indices({0, now[1] / 2, 0})},
+                    {"length", indices({now[0], now[1] - now[1] / 2, (now[2] + 1) / 2})},
+                    {"step", indices({1, 1, 2})}})[0];
+          break;
+        case 4:
+          y = node(b.graph, "Tile", {y}, {{"repeats", indices({1, b.pick(1, 3), b.pick(1, 2)})}})[0];
+          break;
+        default: {
+          std::vector<std::int64_t> list(static_cast<std::size_t>(b.pick(1, 9)));
+          for (std::int64_t& i : list) i = b.pick(-now[1], now[1] - 1);
+          const Tensor rows = Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(list.size())}, list);
+          y = node(b.graph, "Gather", {y, b.graph.add_constant(rows)}, {{"axis", Index(1)}})[0];
+        }
+      }
+    }
+    b.check(y, 0);
+  }
+}
+
+// Rows along the last axis but one, if the last is short.
+TEST_CASE("short rows of several tensors") {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const Sizes sizes{b.pick(1, 3), b.pick(12, 40), b.pick(2, 7)};
+    const ValueId across = b.input(DataType::kFloat, {sizes[0], sizes[2], sizes[1]}),
+                  part = b.input(DataType::kFloat, {sizes[0], sizes[1], sizes[2] + 3}),
+                  beside = b.input(DataType::kFloat, {sizes[1], 1});
+    ValueId y = node(b.graph, "Transpose", {across}, {{"perm", indices({0, 2, 1})}})[0];
+    const ValueId slice = node(b.graph, "Slice", {part},
+                               {{"begin", indices({0, 0, 1})}, {"length", to_indices(sizes)}, {"step", indices({1, 1, 1})}})[0];
+    y = node(b.graph, "Add", {node(b.graph, "Mul", {y, slice})[0], beside})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Trilu", {y}, {{"k", Index(1)}})[0];
+    b.check(y);
+  }
+}
+
+TEST_CASE("reductions along an axis that is not the last") {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
+    CAPTURE(seed);
+    static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kInt32, DataType::kInt8};
+    static const char* const kOperators[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"};
+    ElementwiseBuilder b(seed);
+    const DataType type = kTypes[seed % std::size(kTypes)];
+    const ValueId x = b.input(type, {b.pick(1, 3), b.pick(1, 100), b.pick(1, 80)}, -3, 3);
+    const auto which = type == DataType::kInt8 ? b.pick(1, 2) : is_real(type) ? b.pick(0, 3) : b.pick(0, 2);
+    b.check(node(b.graph, kOperators[which], {x}, {{"axes", indices({b.pick(0, 1)})}})[0]);
+  }
+}
+
 TEST_CASE("concatenation, slices and padding split into boxes") {
   for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     CAPTURE(seed);

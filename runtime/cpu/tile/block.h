@@ -11,7 +11,7 @@
 
 namespace rewright::cpu {
 
-// A register holds one tile: reals (float or double, the same for the whole program) or integers.
+// A register holds one tile: reals (float or double, the same for the whole program), integers of 64 bits, or narrower ones.
 struct Instruction {
   enum class Kind {
     kLoad,        // operand at an affine address
@@ -40,6 +40,7 @@ struct Instruction {
     kLess,
     kLessEqual,  // for arguments of either kind; the result is an integer
     kSelect,
+    kSelectSpan,   // arguments[0] where the affine expression is below 0, or 0 if `number` is 1, else arguments[1]
     kSelectEqual,  // of reals: arguments[2] where the first two are equal, else arguments[3]
     kSelectLess,
     kSelectLessEqual,
@@ -50,18 +51,21 @@ struct Instruction {
   explicit Instruction(Kind k) : kind(k) {}
   Kind kind;
   bool integer = false;            // the kind of the destination
+  bool narrow = false;             // an integer of BoxPlan::narrow's width
+  bool bits = false;               // narrow: the bits of a half that is only moved
   bool tolerant = false;           // kPosition, kGatherAxis: any position will do if the index has none
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[4] = {-1, -1, -1, -1};
   int operand = -1;
-  Affine affine;  // kLoad, kGatherAxis, kGatherRows: the element's position in the operand; kIndices: the value
+  Affine affine;  // kLoad, kGatherAxis, kGatherRows: the element's position in the operand; kIndices, kSelectSpan: the value
   double real = 0;
   std::int64_t number = 0, apart = 0;
   const Function* function = nullptr;
   int child = -1, other = -1;
 
   bool has_address() const {
-    return kind == Kind::kLoad || kind == Kind::kGatherAxis || kind == Kind::kGatherRows || kind == Kind::kIndices;
+    return kind == Kind::kLoad || kind == Kind::kGatherAxis || kind == Kind::kGatherRows || kind == Kind::kIndices ||
+           kind == Kind::kSelectSpan;
   }
 };
 

@@ -17,10 +17,11 @@ struct NotCompilable {};
 
 class BoxCompiler {
  public:
+  // `exchanged`: rows run along the last axis but one, for boxes whose last axis is short.
   BoxCompiler(const TileOperand& output, const std::vector<TileOperand>& operands, bool in_double, Variables variables,
-              std::size_t axes)
+              std::size_t axes, bool exchanged)
       : output_type_(output.type), operands_(operands), in_double_(in_double), variables_(std::move(variables)), axes_(axes) {
-    lay_out(output);
+    lay_out(output, exchanged);
   }
 
   BoxProgram compile(const Element& element);
@@ -29,7 +30,7 @@ class BoxCompiler {
   // ---- Axes, variables and memory
   // The channel axis is split into blocks if the output or an operand is blocked; the position in a block is a separate
   // variable.
-  void lay_out(const TileOperand& output);
+  void lay_out(const TileOperand& output, bool exchanged);
 
   // From the expression's variables to the box's.
   Affine in_box(const Affine& a) const;

@@ -216,12 +216,41 @@ std::vector<int> uses_of(const Block& block) {
   return uses;
 }
 
+// A selection by an affine expression of positions takes one argument along a part of each row, and the other one elsewhere.
+bool select_span(const Block& block, Instruction& i) {
+  using In = Instruction::Kind;
+  const auto at = [&](int r) -> const Instruction& { return block.instructions[r]; };
+  const auto is_number = [&](int r, std::int64_t n) {
+    return at(r).kind == In::kConstant && at(r).integer && at(r).number == n;
+  };
+  const Instruction* condition = &at(i.arguments[0]);
+  const bool negated = condition->kind == In::kSubtract && is_number(condition->arguments[0], 1) &&
+                       at(condition->arguments[1]).kind == In::kEqual;
+  if (negated) condition = &at(condition->arguments[1]);
+  const bool compares = condition->kind == In::kEqual || condition->kind == In::kLess || condition->kind == In::kLessEqual;
+  if (!compares || !condition->integer_arguments || at(condition->arguments[0]).kind != In::kIndices) return false;
+  const Instruction& bound = at(condition->arguments[1]);
+  if (bound.kind != In::kConstant) return false;
+  Affine affine = at(condition->arguments[0]).affine;
+  affine.constant -= bound.number;
+  if (condition->kind == In::kLessEqual) --affine.constant;
+  i.kind = In::kSelectSpan;
+  i.number = condition->kind == In::kEqual ? 1 : 0;
+  i.affine = std::move(affine);
+  i.arguments[0] = i.arguments[1];
+  i.arguments[1] = i.arguments[2];
+  i.arguments[2] = -1;
+  if (negated) std::swap(i.arguments[0], i.arguments[1]);
+  return true;
+}
+
 }  // namespace
 
 void BoxCompiler::fuse(Block& block) {
   using In = Instruction::Kind;
   const std::vector<int> uses = uses_of(block);
   for (Instruction& i : block.instructions) {
+    if (i.kind == In::kSelect && select_span(block, i)) continue;
     if (i.kind == In::kSelect && !i.integer) {
       const Instruction& condition = block.instructions[i.arguments[0]];
       const bool compares = condition.kind == In::kEqual || condition.kind == In::kLess || condition.kind == In::kLessEqual;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "runtime/cpu/tile/box_compiler.h"
+#include "runtime/cpu/tile/narrow.h"
 
 namespace rewright::cpu {
 
@@ -14,6 +15,7 @@ constexpr Count kTileElements = 1024;
 // For tiles with rows, whose starts take time, where little else is done than moving them.
 constexpr Count kRowsElements = 8192;
 constexpr int kFewBuffers = 2;
+constexpr Count kNarrowElements = 4;  // times as many, if they are of 8 or 16 bits
 
 class LiveSet {
  public:
@@ -82,7 +84,8 @@ void assign_buffers(BoxPlan& plan, int b) {
     std::vector<int> ended;
     for (std::size_t a = 0; a < r; ++a) {
       if (!p.live[a] || last[a] != r || p.kept[a]) continue;
-      const bool reusable = !accumulates && block.instructions[a].integer == block.instructions[r].integer;
+      const bool reusable = !accumulates && block.instructions[a].integer == block.instructions[r].integer &&
+                            block.instructions[a].narrow == block.instructions[r].narrow;
       (reusable ? free : ended).push_back(p.buffer[a]);
     }
     if (free.empty()) {
@@ -127,6 +130,9 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
     for (std::size_t k = rank; k-- > 0 && left > 1;) {
       t.tile[k] = std::min(t.extents[k], left);
       left /= t.tile[k];
+      // Tiles of nearly one size, so that registers with repeated elements keep them. Rows stay as long as they may be.
+      if (const Count tiles = (t.extents[k] + t.tile[k] - 1) / t.tile[k]; k + 1 < rank)
+        t.tile[k] = (t.extents[k] + tiles - 1) / tiles;
       if (t.tile[k] < t.extents[k]) break;
     }
   }
@@ -171,10 +177,11 @@ Count reduced_together(const BoxPlan& plan, int b, Count budget) {
 
 }  // namespace
 
-BoxPlan plan_box(BoxProgram given, bool in_order) {
+BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
   BoxPlan plan;
   plan.program = std::move(given);
   LiveSet live(plan);
+  narrow_integers(plan, types.output, types.operands, types.in_double);
   BoxProgram& program = plan.program;
   std::vector<int> axes;
   for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
@@ -193,6 +200,7 @@ BoxPlan plan_box(BoxProgram given, bool in_order) {
     assign_buffers(plan, static_cast<int>(b));
     const Block& block = program.blocks[b];
     Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
+    if (plan.narrow == DataType::kInt8 || plan.narrow == DataType::kInt16) budget *= kNarrowElements;
     if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = kRowsElements;
     if (b == 0) {
       plan.blocks[b].tiling = make_tiling(plan, axes, around, budget, in_order);

@@ -48,10 +48,18 @@ struct BlockPlan {
 struct BoxPlan {
   BoxProgram program;
   std::vector<BlockPlan> blocks;
-  std::vector<Count> block_elements;  // by block: elements of its tiles
+  std::vector<Count> block_elements;       // by block: elements of its tiles
+  DataType narrow = DataType::kUndefined;  // the type of narrow registers; undefined: there are none
+  bool stores_as_held = false;             // does the result's narrow register hold elements as the output does?
 };
 
+// What a box's tensors and real registers hold.
+struct BoxTypes {
+  DataType output;
+  const std::vector<DataType>& operands;
+  bool in_double;
+};
 // `in_order`: each tile is a run of the output's elements. Throws NotCompilable if squares would be faster.
-BoxPlan plan_box(BoxProgram program, bool in_order);
+BoxPlan plan_box(BoxProgram program, const BoxTypes& types, bool in_order);
 
 }  // namespace rewright::cpu

@@ -30,7 +30,7 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes, Layout layout) {
 
 }  // namespace
 
-void BoxCompiler::lay_out(const TileOperand& output) {
+void BoxCompiler::lay_out(const TileOperand& output, bool exchanged) {
   const Layout layout = output.layout;
   block_ = layout.blocked() ? layout.channels : 0;
   for (const TileOperand& o : operands_)
@@ -39,6 +39,12 @@ void BoxCompiler::lay_out(const TileOperand& output) {
   for (std::size_t a = 0; a < axes_; ++a)
     if (!(layout.channels_last() && a == 1)) order.push_back(a);
   if (layout.channels_last()) order.push_back(1);
+  if (exchanged) {  // the last two axes with several elements
+    const auto is_long = [&](std::size_t a) { return variables_.range(a).high - variables_.range(a).low > 1; };
+    const auto last = std::find_if(order.rbegin(), order.rend(), is_long);
+    if (last != order.rend())
+      if (const auto before = std::find_if(last + 1, order.rend(), is_long); before != order.rend()) std::swap(*last, *before);
+  }
   dimension_.assign(axes_, -1);
   const auto add_inner = [&] {
     inner_channel_ = static_cast<int>(box_.extents.size());

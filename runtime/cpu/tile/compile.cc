@@ -21,6 +21,25 @@ bool wants_double(const TileOperand& output, const std::vector<TileOperand>& ope
   return std::any_of(operands.begin(), operands.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
 }
 
+// Would rows along the last axis be short, although those along the one before it are long, and do several reads begin anew in
+// each of them? Reads that are the same in all rows stay in registers.
+bool has_short_rows(const BoxProgram& box) {
+  constexpr std::int64_t kShort = 8, kLong = 12;
+  std::vector<std::size_t> axes;
+  for (std::size_t v = 0; v < box.output_rank; ++v)
+    if (box.extents[v] > 1) axes.push_back(v);
+  if (axes.size() < 2 || box.extents[axes.back()] >= kShort) return false;
+  const std::size_t inner = axes.back(), outer = axes[axes.size() - 2];
+  if (box.extents[outer] < kLong) return false;
+  const auto begins_anew = [&](const Instruction& i) {
+    if (!i.has_address() || i.kind == Instruction::Kind::kIndices) return false;
+    if (i.affine.coefficient(outer) == i.affine.coefficient(inner) * box.extents[inner]) return false;
+    return std::any_of(axes.begin(), axes.end() - 1, [&](std::size_t v) { return i.affine.coefficient(v) != 0; });
+  };
+  const std::vector<Instruction>& all = box.blocks[0].instructions;
+  return std::count_if(all.begin(), all.end(), begins_anew) >= 2;
+}
+
 }  // namespace
 
 std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& given_position, const TileOperand& given_output,
@@ -51,8 +70,13 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
           pending.push_back(std::move(box));
           continue;
         }
-        boxes.push_back(BoxCompiler(output, operands, in_double, std::move(box), position.size()).compile(element));
-        coalesce(boxes.back());
+        const auto compile = [&](bool exchanged) {
+          BoxProgram program = BoxCompiler(output, operands, in_double, box, position.size(), exchanged).compile(element);
+          coalesce(program);
+          return program;
+        };
+        boxes.push_back(compile(false));
+        if (!options.in_order && output.layout.plain() && has_short_rows(boxes.back())) boxes.back() = compile(true);
       }
     }
     std::vector<DataType> types;

@@ -48,8 +48,6 @@ inline void with_type(DataType type, F f) {
       return f(Bfloat16Bits());
     case DataType::kUint8:
       return f(std::uint8_t());
-    case DataType::kBool:
-      return f(bool());
     case DataType::kInt8:
       return f(std::int8_t());
     case DataType::kUint16:
@@ -74,8 +72,6 @@ inline T converted(S value) {
     return static_cast<T>(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, HalfBits> || std::is_same_v<T, Bfloat16Bits>)
     return T(static_cast<float>(value));
-  else if constexpr (std::is_same_v<T, bool>)
-    return value != 0;
   else
     return static_cast<T>(value);
 }
@@ -96,9 +92,22 @@ inline Count store_halves([[maybe_unused]] HalfBits* d, [[maybe_unused]] const f
   return i;
 }
 
+// Calls f with a value of the C++ type of a tensor's elements that are read into registers of type T: any for reals and
+// integers of 64 bits, integers for narrower ones. Truth values are read as bytes.
+template <class T, class F>
+inline void with_source(DataType type, F f) {
+  with_type(type == DataType::kBool ? DataType::kUint8 : type, [&](auto zero) {
+    constexpr bool kNarrow = std::is_integral_v<T> && sizeof(T) < 8;
+    if constexpr (!kNarrow || std::is_integral_v<decltype(zero)>) f(zero);
+  });
+}
+// Do registers of type T hold elements of type S as memory does?
+template <class T, class S>
+constexpr bool kSameBits = std::is_same_v<T, S> || (std::is_integral_v<T> && std::is_integral_v<S> && sizeof(T) == sizeof(S));
+
 template <class T>
 void load(T* d, const void* source, DataType type, Count stride, Count n) {
-  with_type(type, [&](auto zero) {
+  with_source<T>(type, [&](auto zero) {
     using S = decltype(zero);
     const S* s = static_cast<const S*>(source);
     if (stride == 0) {
@@ -106,7 +115,7 @@ void load(T* d, const void* source, DataType type, Count stride, Count n) {
 #pragma GCC ivdep
       for (Count i = 0; i < n; ++i) d[i] = value;
     } else if (stride == 1) {
-      if constexpr (std::is_same_v<S, T>)
+      if constexpr (kSameBits<T, S>)
         std::memcpy(d, s, n * sizeof(T));
       else {
         Count i = 0;
@@ -124,12 +133,23 @@ void load(T* d, const void* source, DataType type, Count stride, Count n) {
   });
 }
 template <class T>
+void store_truth(std::uint8_t* d, Count stride, const T* a, Count n) {
+  if (stride == 1) {
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) d[i] = a[i] != 0;
+  } else {
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) d[i * stride] = a[i] != 0;
+  }
+}
+template <class T>
 void store(void* destination, DataType type, Count stride, const T* a, Count n) {
-  with_type(type, [&](auto zero) {
+  if (type == DataType::kBool) return store_truth(static_cast<std::uint8_t*>(destination), stride, a, n);
+  with_source<T>(type, [&](auto zero) {
     using D = decltype(zero);
     D* d = static_cast<D*>(destination);
     if (stride == 1) {
-      if constexpr (std::is_same_v<D, T>)
+      if constexpr (kSameBits<T, D>)
         std::memcpy(d, a, n * sizeof(T));
       else {
         Count i = 0;
@@ -145,7 +165,7 @@ void store(void* destination, DataType type, Count stride, const T* a, Count n) 
 }
 template <class T>
 void gather(T* d, const void* source, DataType type, const I* offsets, Count n) {
-  with_type(type, [&](auto zero) {
+  with_source<T>(type, [&](auto zero) {
     using S = decltype(zero);
     const S* s = static_cast<const S*>(source);
 #pragma GCC ivdep
@@ -156,7 +176,7 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
 template <class T>
 bool gather_axis(T* d, const void* source, DataType type, const I* indices, I size, Count apart, Count step, Count n) {
   bool inside = true;
-  with_type(type, [&](auto zero) {
+  with_source<T>(type, [&](auto zero) {
     using S = decltype(zero);
     const S* const s = static_cast<const S*>(source);
     const auto read = [&](auto address) {

@@ -1,6 +1,7 @@
 // Executes tile programs: their pieces, and the tiles of a piece.
 #include "runtime/cpu/tile/executor.h"
 
+#include <cstring>
 #include <utility>
 
 namespace rewright::cpu {
@@ -22,8 +23,9 @@ Executor<R>::Executor(std::vector<BoxProgram> boxes, TileOperand output, std::ve
     : output_(std::move(output)),
       operand_types_(std::move(operand_types)),
       real_(real_loops<R>(options.isa)),
-      integer_(loops_for<LoopTables>(options.isa).i64) {
-  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box), options.in_order));
+      tables_(loops_for<LoopTables>(options.isa)) {
+  const BoxTypes types{output_.type, operand_types_, std::is_same_v<R, double>};
+  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box), types, options.in_order));
 }
 
 template <class R>
@@ -107,10 +109,10 @@ void Executor<R>::set_up_block(Context& c, std::size_t b, std::byte* memory) con
   for (std::size_t r = 0; r < p.buffer.size(); ++r) {
     const Instruction& i = plan.program.blocks[b].instructions[r];
     if (!p.live[r] || i.kind != Instruction::Kind::kConstant) continue;
-    if (i.integer)
-      integer_.fill(integers(c, b, r), i.number, plan.block_elements[b]);
-    else
-      real_.fill(reals(c, b, r), static_cast<R>(i.real), plan.block_elements[b]);
+    with_loops(c, i, [&](const auto& loops, auto zero) {
+      using T = decltype(zero);
+      loops.fill(values<T>(c, b, r), i.integer ? static_cast<T>(i.number) : static_cast<T>(i.real), plan.block_elements[b]);
+    });
   }
 }
 
@@ -123,29 +125,73 @@ void Executor<R>::run_tiles(const BoxPlan& plan, const std::byte* const* operand
   const Instruction& result = root.instructions[root.result];
   const Tiling& tiling = plan.blocks[0].tiling;
   const std::size_t width = byte_size(output_.type);
-  const bool same_type = result.integer ? output_.type == DataType::kInt64 : output_.type == kOwn;
+  const bool same_type = result.narrow    ? plan.stores_as_held
+                         : result.integer ? is_held<std::int64_t>(output_.type)
+                                          : is_held<R>(output_.type);
   const bool is_kept = plan.blocks[0].kept[root.result];
+  const int along = tiling.variables.empty() ? -1 : tiling.variables.back();
+  const bool moves_rows = result.kind == Instruction::Kind::kLoad && along >= 0 &&
+                          type_read(c, result) == (result.bits ? plan.narrow : output_.type) &&
+                          result.affine.coefficient(along) == 1 && plan.program.output.coefficient(along) == 1;
   Tile& tile = c.tiles[0];
   for (Count t = first; t < last; ++t) {
     tiling.select(t, tile, c.current);
     std::byte* const target = output + start(plan.program.output, c) * static_cast<Count>(width);
     const bool direct = same_type && !is_kept && contiguous(plan.program.output, tile);
+    if (!direct && moves_rows) {
+      copy_rows(c, tile, result, target);
+      continue;
+    }
     c.blocks[0].at[root.result] = direct ? static_cast<void*>(target) : c.blocks[0].home[root.result];
     evaluate(c, 0, tile, direct ? root.result : -1);
     if (!direct) store(c, tile, plan.program.output, target, root.result);
   }
 }
 
+// Copies a tile from an operand to the output, where both have its rows in one piece.
+template <class R>
+void Executor<R>::copy_rows(const Context& c, const Tile& tile, const Instruction& load, std::byte* target) const {
+  const auto width = static_cast<Count>(byte_size(output_.type));
+  const std::byte* const source = c.operands[load.operand] + start(load.affine, c) * width;
+  const Affine& output = c.plan->program.output;
+  const std::size_t rank = tile.variables.size();
+  const Count n = tile.extents[rank - 1];
+  Count steps[16] = {}, from = 0, to = 0;
+  for (Count row = 0; row * n < tile.size; ++row) {
+    std::memcpy(target + to * width, source + from * width, static_cast<std::size_t>(n * width));
+    for (std::size_t k = rank - 1; k-- > 0;) {
+      const Count further = load.affine.coefficient(tile.variables[k]), apart = output.coefficient(tile.variables[k]);
+      from += further;
+      to += apart;
+      if (++steps[k] < tile.extents[k]) break;
+      from -= further * steps[k];
+      to -= apart * steps[k];
+      steps[k] = 0;
+    }
+  }
+}
+
 template <class R>
 void Executor<R>::store(const Context& c, const Tile& tile, const Affine& address, std::byte* target, int result) const {
-  const std::size_t width = byte_size(output_.type);
-  const bool is_integer = c.plan->program.blocks[0].instructions[result].integer;
-  for_each_row(address, tile, [&](Count at, Count from, Count stride, Count n) {
-    std::byte* d = target + at * static_cast<Count>(width);
-    if (is_integer)
-      integer_.store(d, output_.type, stride, integers(c, 0, result) + from, n);
-    else
-      real_.store(d, output_.type, stride, reals(c, 0, result) + from, n);
+  const Instruction& i = c.plan->program.blocks[0].instructions[result];
+  const DataType type = i.bits ? c.plan->narrow : output_.type;
+  const auto width = static_cast<Count>(byte_size(type));
+  with_loops(c, i, [&](const auto& loops, auto zero) {
+    using T = decltype(zero);
+    const T* const elements = values<T>(c, 0, result);
+    // Rows along the last axis but one: squares of the two are exchanged.
+    const std::size_t rank = tile.variables.size();
+    const Count across = rank < 2 ? 0 : tile.extents[rank - 2];
+    if (across > 1 && (i.narrow ? c.plan->stores_as_held : is_held<T>(type)) &&
+        address.coefficient(tile.variables[rank - 2]) == 1 && address.coefficient(tile.variables[rank - 1]) == across) {
+      T* const d = reinterpret_cast<T*>(target);
+      return for_each_row(address, tile, [&](Count to, Count from, Count, Count n) {
+        if (from / n % across == 0) loops.transpose(d + to, elements + from, n, n, across);
+      });
+    }
+    for_each_row(address, tile, [&](Count to, Count from, Count stride, Count n) {
+      loops.store(target + to * width, type, stride, elements + from, n);
+    });
   });
 }
 

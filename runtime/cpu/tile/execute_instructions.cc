@@ -1,5 +1,6 @@
 // The instructions of a block, except reductions.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/cpu/tile/executor.h"
 
@@ -8,6 +9,8 @@ namespace rewright::cpu {
 namespace {
 
 using In = Instruction::Kind;
+
+constexpr Count kShortRow = 12;  // elements: to call a loop takes longer than to copy them
 
 // The number of rows if the tile is a matrix with contiguous columns in memory; otherwise 0.
 Count square_rows(const Affine& a, const Tile& tile) {
@@ -31,14 +34,14 @@ bool begins_alike(const Affine& a, const Tile& tile) {
   return true;
 }
 
-template <class T>
-void spread(T* d, const T* rows, const Tile& tile, const Arithmetic<T>& loops) {
+template <class T, class M>
+void spread(T* d, const T* rows, const Tile& tile, const Elements<T, M>& loops) {
   const Count n = tile.extents.back();
   for (Count row = 0; row * n < tile.size; ++row) loops.fill(d + row * n, rows[row], n);
 }
 
-template <class T>
-void arithmetic(const Instruction& i, T* d, const T* a, const T* b, const T* e, Count n, const Arithmetic<T>& loops) {
+template <class T, class M>
+void arithmetic(const Instruction& i, T* d, const T* a, const T* b, const T* e, Count n, const Elements<T, M>& loops) {
   switch (i.kind) {
     case In::kAdd:
       return loops.add(d, a, b, n);
@@ -59,12 +62,27 @@ void arithmetic(const Instruction& i, T* d, const T* a, const T* b, const T* e, 
   }
 }
 
-template <class T>
-void compare(const Instruction& i, std::int64_t* d, const T* a, const T* b, Count n, const Arithmetic<T>& loops) {
+template <class T, class M, class Loops>
+void compare(const Instruction& i, M* d, const T* a, const T* b, Count n, const Loops& loops) {
   if (i.kind == In::kEqual) return loops.compare_equal(d, a, b, n);
   if (i.kind == In::kLess) return loops.compare_less(d, a, b, n);
   loops.compare_less_equal(d, a, b, n);
 }
+
+// The positions e < n where first + e * step is below 0: from the first number to before the second.
+std::pair<Count, Count> negatives(Count first, Count step, Count n) {
+  if (step == 0) return {0, first < 0 ? n : 0};
+  if (step > 0) return {0, first >= 0 ? 0 : std::min(n, (-first + step - 1) / step)};
+  return {first < 0 ? 0 : std::min(n, first / -step + 1), n};
+}
+// The same where it is 0.
+std::pair<Count, Count> zeros(Count first, Count step, Count n) {
+  if (step == 0) return {0, first == 0 ? n : 0};
+  const Count at = -first / step;
+  return first % step == 0 && at >= 0 && at < n ? std::pair{at, at + 1} : std::pair{Count{0}, Count{0}};
+}
+
+bool is_comparison(In kind) { return kind == In::kEqual || kind == In::kLess || kind == In::kLessEqual; }
 
 }  // namespace
 
@@ -98,6 +116,9 @@ void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) c
       case In::kReduce:
         reduce(c, b, r, tile);
         break;
+      case In::kSelectSpan:
+        with_loops(c, block.instructions[r], [&](const auto&, auto zero) { select_span<decltype(zero)>(c, b, r, tile); });
+        break;
       default:
         compute(c, b, r, tile.size);
     }
@@ -107,74 +128,51 @@ void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) c
 template <class R>
 void Executor<R>::read(Context& c, int b, int r, const Tile& tile, bool must_copy) const {
   const Instruction& i = instruction(c, b, r);
+  if (i.kind == In::kOuter && !c.plan->program.blocks[b].along) {
+    c.blocks[b].at[r] = c.blocks[c.plan->program.blocks[b].parent].at[i.arguments[0]];
+    return;
+  }
+  with_loops(c, i, [&](const auto& loops, auto zero) { read<decltype(zero)>(c, b, r, tile, must_copy, loops); });
+}
+
+template <class R>
+template <class T, class Loops>
+void Executor<R>::read(Context& c, int b, int r, const Tile& tile, bool must_copy, const Loops& loops) const {
+  const Instruction& i = instruction(c, b, r);
+  T* const d = values<T>(c, b, r);
   switch (i.kind) {
     case In::kLoad:
-      if (i.integer)
-        load<std::int64_t>(c, b, r, tile, must_copy, integer_);
-      else
-        load<R>(c, b, r, tile, must_copy, real_);
-      return;
-    case In::kGather: {
-      const std::int64_t* const addresses = integers(c, b, i.arguments[0]);
-      if (i.integer)
-        integer_.gather(integers(c, b, r), c.operands[i.operand], operand_types_[i.operand], addresses, tile.size);
-      else
-        real_.gather(reals(c, b, r), c.operands[i.operand], operand_types_[i.operand], addresses, tile.size);
-      return;
-    }
+      return load<T>(c, b, r, tile, must_copy, loops);
+    case In::kGather:
+      return loops.gather(d, c.operands[i.operand], type_read(c, i), integers(c, b, i.arguments[0]), tile.size);
     case In::kGatherAxis:
-      if (i.integer)
-        gather_axis<std::int64_t>(c, b, i, integers(c, b, r), tile, integer_);
-      else
-        gather_axis<R>(c, b, i, reals(c, b, r), tile, real_);
-      return;
+      return gather_axis<T>(c, b, i, d, tile, loops);
     case In::kGatherRows:
-      if (i.integer)
-        gather_rows<std::int64_t>(c, i, integers(c, b, r), tile, integer_);
-      else
-        gather_rows<R>(c, i, reals(c, b, r), tile, real_);
-      return;
+      return gather_rows<T>(c, i, d, tile, loops);
     case In::kSpread:
-      if (i.integer)
-        spread<std::int64_t>(integers(c, b, r), integers(c, i.child, i.other), tile, integer_);
-      else
-        spread<R>(reals(c, b, r), reals(c, i.child, i.other), tile, real_);
-      return;
+      return spread<T>(d, values<T>(c, i.child, i.other), tile, loops);
     case In::kRepeat:
-      if (i.integer)
-        repeat(c, i, r, integers(c, b, r), integers(c, i.child, i.other), tile);
-      else
-        repeat(c, i, r, reals(c, b, r), reals(c, i.child, i.other), tile);
-      return;
+      return repeat(c, i, r, d, values<T>(c, i.child, i.other), tile);
     case In::kIndices:
-      return indices(c, b, r, tile);
-    default: {  // kOuter
-      const Block& block = c.plan->program.blocks[b];
-      void* const source = c.blocks[block.parent].at[i.arguments[0]];
-      if (!block.along) {
-        c.blocks[b].at[r] = source;
-        return;
-      }
+      if constexpr (std::is_integral_v<T>) indices<T>(c, b, r, tile, loops);
+      return;
+    default: {  // kOuter, in a reduction along its variables
       const BlockPlan& p = c.plan->blocks[b];
+      const T* const source = values<T>(c, c.plan->program.blocks[b].parent, i.arguments[0]) + c.element[b];
       const Count n = p.together > 1 ? p.tiling.tile_size : tile.size;
-      for (Count row = 0; row * n < tile.size; ++row) {
-        if (i.integer)
-          integer_.fill(integers(c, b, r) + row * n, static_cast<std::int64_t*>(source)[c.element[b] + row], n);
-        else
-          real_.fill(reals(c, b, r) + row * n, static_cast<R*>(source)[c.element[b] + row], n);
-      }
+      for (Count row = 0; row * n < tile.size; ++row) loops.fill(d + row * n, source[row], n);
     }
   }
 }
 
 template <class R>
-template <class T>
-void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const {
+template <class T, class M>
+void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Elements<T, M>& loops) const {
   const Instruction& i = c.plan->program.blocks[b].instructions[r];
-  const DataType type = operand_types_[i.operand];
+  const DataType type = type_read(c, i);
   const std::size_t width = byte_size(type);
   const std::byte* source = c.operands[i.operand] + start(i.affine, c) * static_cast<Count>(width);
-  const bool same = std::is_same_v<T, R> ? type == kOwn : type == DataType::kInt64;
+  const bool same = is_held<T>(type);
   Registers& registers = c.blocks[b];
   if (same && !must_copy && contiguous(i.affine, tile)) {
     registers.at[r] = const_cast<std::byte*>(source);
@@ -188,20 +186,24 @@ void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_cop
     kept.extents = tile.extents;
   }
   T* d = static_cast<T*>(registers.at[r]);
-  if constexpr (std::is_same_v<T, R>)
-    if (const Count rows = same ? square_rows(i.affine, tile) : 0; rows > 0)
-      return real_.transpose(d, reinterpret_cast<const R*>(source), i.affine.coefficient(tile.variables.back()), rows,
-                             tile.extents.back());
+  if (const Count rows = same ? square_rows(i.affine, tile) : 0; rows > 0)
+    return loops.transpose(d, reinterpret_cast<const T*>(source), i.affine.coefficient(tile.variables.back()), rows,
+                           tile.extents.back());
+  const auto* const elements = reinterpret_cast<const T*>(source);
+  if (same && !tile.extents.empty() && tile.extents.back() <= kShortRow)
+    return for_each_row(i.affine, tile, [=](Count at, Count to, Count stride, Count n) {
+      for (Count k = 0; k < n; ++k) d[to + k] = elements[at + k * stride];
+    });
   for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
     loops.load(d + to, source + at * static_cast<Count>(width), type, stride, n);
   });
 }
 
 template <class R>
-template <class T>
+template <class T, class M>
 void Executor<R>::gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile,
-                              const Arithmetic<T>& loops) const {
-  const DataType type = operand_types_[i.operand];
+                              const Elements<T, M>& loops) const {
+  const DataType type = type_read(c, i);
   const auto width = static_cast<Count>(byte_size(type));
   const std::byte* const source = c.operands[i.operand] + start(i.affine, c) * width;
   const std::int64_t* const index = integers(c, b, i.arguments[0]);
@@ -213,15 +215,15 @@ void Executor<R>::gather_axis(const Context& c, int b, const Instruction& i, T* 
 }
 
 template <class R>
-template <class T>
+template <class T, class M>
 void Executor<R>::gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile,
-                              const Arithmetic<T>& loops) const {
-  const DataType type = operand_types_[i.operand];
+                              const Elements<T, M>& loops) const {
+  const DataType type = type_read(c, i);
   const auto width = static_cast<Count>(byte_size(type));
   const std::int64_t* row = integers(c, i.child, i.other);
   const std::byte* const source = c.operands[i.operand] + start(i.affine, c) * width;
   const std::int64_t* const offsets = i.arguments[0] < 0 ? nullptr : integers(c, 0, i.arguments[0]);
-  const bool same = std::is_same_v<T, R> ? type == kOwn : type == DataType::kInt64;
+  const bool same = is_held<T>(type);
   if (same && offsets == nullptr && begins_alike(i.affine, tile)) {
     const Count n = tile.extents.back();
     return loops.gather_rows(d, reinterpret_cast<const T*>(source), row, tile.size / n, n);
@@ -246,7 +248,23 @@ void Executor<R>::repeat(Context& c, const Instruction& i, int r, T* d, const T*
 }
 
 template <class R>
-void Executor<R>::indices(Context& c, int b, int r, const Tile& tile) const {
+template <class T>
+void Executor<R>::select_span(const Context& c, int b, int r, const Tile& tile) const {
+  const Instruction& i = instruction(c, b, r);
+  T* const d = values<T>(c, b, r);
+  const T *const within = values<T>(c, b, i.arguments[0]), *const outside = values<T>(c, b, i.arguments[1]);
+  const Count origin = start(i.affine, c);
+  for_each_row(i.affine, tile, [&](Count at, Count to, Count step, Count n) {
+    const auto [first, last] = i.number == 1 ? zeros(origin + at, step, n) : negatives(origin + at, step, n);
+    std::copy_n(outside + to, first, d + to);
+    std::copy_n(within + to + first, last - first, d + to + first);
+    std::copy_n(outside + to + last, n - last, d + to + last);
+  });
+}
+
+template <class R>
+template <class T>
+void Executor<R>::indices(Context& c, int b, int r, const Tile& tile, const IntegerFunctions<T>& loops) const {
   const Instruction& i = c.plan->program.blocks[b].instructions[r];
   const std::int64_t first = start(i.affine, c);
   Kept& kept = c.blocks[b].kept[r];
@@ -254,9 +272,12 @@ void Executor<R>::indices(Context& c, int b, int r, const Tile& tile) const {
     if (kept.address == &i && kept.value == first && kept.extents == tile.extents) return;
     kept = {&i, first, tile.extents};
   }
-  for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
-    integer_.iota(integers(c, b, r) + to, first + at, stride, n);
-  });
+  if (!tile.extents.empty() && tile.extents.back() <= kShortRow)
+    return for_each_row(i.affine, tile, [d = values<T>(c, b, r), first](Count at, Count to, Count stride, Count n) {
+      for (Count k = 0; k < n; ++k) d[to + k] = static_cast<T>(first + at + k * stride);
+    });
+  for_each_row(i.affine, tile,
+               [&](Count at, Count to, Count stride, Count n) { loops.iota(values<T>(c, b, r) + to, first + at, stride, n); });
 }
 
 // Executes a block that is computed once for each row of its parent's tile.
@@ -282,10 +303,53 @@ void Executor<R>::evaluate_row(Context& c, int b, const Tile& tile) const {
 template <class R>
 void Executor<R>::compute(Context& c, int b, int r, Count n) const {
   const Instruction& i = instruction(c, b, r);
-  const auto real_at = [&](int k) { return i.arguments[k] < 0 ? nullptr : reals(c, b, i.arguments[k]); };
-  const auto integer_at = [&](int k) { return i.arguments[k] < 0 ? nullptr : integers(c, b, i.arguments[k]); };
-  R* const d = reals(c, b, r);
-  std::int64_t* const d_integer = integers(c, b, r);
+  if (!i.integer || i.kind == In::kToInteger || (!i.integer_arguments && (is_comparison(i.kind) || i.kind == In::kFunction)))
+    return compute_reals(c, b, r, n);
+  if (i.kind == In::kPosition) return position(i, integers(c, b, r), integers(c, b, i.arguments[0]), n);
+  with_loops(c, i, [&](const auto& loops, auto zero) {
+    if constexpr (std::is_integral_v<decltype(zero)>) compute_integers<decltype(zero)>(c, b, r, n, loops);
+  });
+}
+
+// From integers to integers.
+template <class R>
+template <class T, class Loops>
+void Executor<R>::compute_integers(const Context& c, int b, int r, Count n, const Loops& loops) const {
+  const Instruction& i = instruction(c, b, r);
+  T* const d = values<T>(c, b, r);
+  const T *const x = values<T>(c, b, i.arguments[0]), *const y = values<T>(c, b, i.arguments[1]),
+                 *const z = values<T>(c, b, i.arguments[2]);
+  switch (i.kind) {
+    case In::kFunction:
+      if (const auto loop = i.function->arity == 1 ? loops.unary(*i.function) : nullptr) return loop(d, x, n);
+      if (const auto loop = i.function->arity == 2 ? loops.binary(*i.function) : nullptr) return loop(d, x, y, n);
+      for (Count e = 0; e < n; ++e) {
+        const std::int64_t arguments[2] = {x[e], y != nullptr ? y[e] : T(0)};
+        d[e] = static_cast<T>(i.function->integer(arguments));
+      }
+      return;
+    case In::kEqual:
+    case In::kLess:
+    case In::kLessEqual:
+      return compare(i, d, x, y, n, loops);
+    case In::kSelect:
+      return loops.select(d, x, y, z, n);
+    case In::kFloorDivide:
+      return loops.floor_divide(d, x, y, n);
+    case In::kFloorModulo:
+      return loops.floor_modulo(d, x, y, n);
+    default:
+      return arithmetic<T>(i, d, x, y, z, n, loops);
+  }
+}
+
+// To reals or from reals.
+template <class R>
+void Executor<R>::compute_reals(const Context& c, int b, int r, Count n) const {
+  const Instruction& i = instruction(c, b, r);
+  const auto real_at = [&](int k) { return values<R>(c, b, i.arguments[k]); };
+  const bool narrow_argument = i.arguments[0] >= 0 && instruction(c, b, i.arguments[0]).narrow;
+  R* const d = values<R>(c, b, r);
   switch (i.kind) {
     case In::kUnary:
       return real_.unary(*i.function)(d, real_at(0), n);
@@ -294,11 +358,14 @@ void Executor<R>::compute(Context& c, int b, int r, Count n) const {
     case In::kEqual:
     case In::kLess:
     case In::kLessEqual:
-      if (i.integer_arguments) return compare<std::int64_t>(i, d_integer, integer_at(0), integer_at(1), n, integer_);
-      return compare<R>(i, d_integer, real_at(0), real_at(1), n, real_);
+      if constexpr (std::is_same_v<R, float>)
+        if (i.narrow) return compare(i, values<std::int32_t>(c, b, r), real_at(0), real_at(1), n, tables_.masks);
+      return compare(i, integers(c, b, r), real_at(0), real_at(1), n, real_);
     case In::kSelect:
-      if (i.integer) return integer_.select(d_integer, integer_at(0), integer_at(1), integer_at(2), n);
-      return real_.select(d, integer_at(0), real_at(1), real_at(2), n);
+      if constexpr (std::is_same_v<R, float>)
+        if (narrow_argument)
+          return tables_.masks.select(d, values<std::int32_t>(c, b, i.arguments[0]), real_at(1), real_at(2), n);
+      return real_.select(d, integers(c, b, i.arguments[0]), real_at(1), real_at(2), n);
     case In::kSelectEqual:
       return real_.select_equal(d, real_at(0), real_at(1), real_at(2), real_at(3), n);
     case In::kSelectLess:
@@ -306,46 +373,27 @@ void Executor<R>::compute(Context& c, int b, int r, Count n) const {
     case In::kSelectLessEqual:
       return real_.select_less_equal(d, real_at(0), real_at(1), real_at(2), real_at(3), n);
     case In::kToInteger:
-      return real_.to_integer(d_integer, real_at(0), n);
+      return real_.to_integer(integers(c, b, r), real_at(0), n);
     case In::kToReal:
-      return real_.from_integer(d, integer_at(0), n);
-    case In::kFloorDivide:
-      return integer_.floor_divide(d_integer, integer_at(0), integer_at(1), n);
-    case In::kFloorModulo:
-      return integer_.floor_modulo(d_integer, integer_at(0), integer_at(1), n);
-    case In::kPosition:
-      return position(i, d_integer, integer_at(0), n);
+      if constexpr (std::is_same_v<R, float>)
+        if (narrow_argument) return tables_.masks.from_integer(d, values<std::int32_t>(c, b, i.arguments[0]), n);
+      return real_.from_integer(d, integers(c, b, i.arguments[0]), n);
     default:
-      if (i.integer) return arithmetic<std::int64_t>(i, d_integer, integer_at(0), integer_at(1), integer_at(2), n, integer_);
       return arithmetic<R>(i, d, real_at(0), real_at(1), real_at(2), n, real_);
   }
 }
 
+// A function of reals.
 template <class R>
 void Executor<R>::function(const Context& c, int b, int r, Count n) const {
   const Instruction& i = instruction(c, b, r);
   const Function& f = *i.function;
-  if (i.integer_arguments) {
-    const std::int64_t* const x = integers(c, b, i.arguments[0]);
-    if (const auto loop = f.arity == 1 ? integer_.unary(f) : nullptr) return loop(integers(c, b, r), x, n);
-    if (const auto loop = f.arity == 2 ? integer_.binary(f) : nullptr)
-      return loop(integers(c, b, r), x, integers(c, b, i.arguments[1]), n);
-  } else {
-    const R* const x = reals(c, b, i.arguments[0]);
-    if (const auto loop = i.integer && f.arity == 1 ? real_.predicate(f) : nullptr) return loop(integers(c, b, r), x, n);
-    if (const auto loop = !i.integer && f.arity == 2 ? real_.binary(f) : nullptr)
-      return loop(reals(c, b, r), x, reals(c, b, i.arguments[1]), n);
-  }
+  const R *const x = values<R>(c, b, i.arguments[0]), *const y = values<R>(c, b, i.arguments[1]);
+  if (const auto loop = i.integer && f.arity == 1 ? real_.predicate(f) : nullptr) return loop(integers(c, b, r), x, n);
+  if (const auto loop = !i.integer && f.arity == 2 ? real_.binary(f) : nullptr) return loop(reals(c, b, r), x, y, n);
   for (Count e = 0; e < n; ++e) {
-    if (i.integer_arguments) {
-      std::int64_t arguments[2] = {};
-      for (int k = 0; k < i.function->arity; ++k) arguments[k] = integers(c, b, i.arguments[k])[e];
-      integers(c, b, r)[e] = i.function->integer(arguments);
-      continue;
-    }
-    double arguments[2] = {};
-    for (int k = 0; k < i.function->arity; ++k) arguments[k] = reals(c, b, i.arguments[k])[e];
-    const double value = i.function->real(arguments);
+    const double arguments[2] = {x[e], y != nullptr ? y[e] : R(0)};
+    const double value = f.real(arguments);
     if (i.integer)
       integers(c, b, r)[e] = static_cast<std::int64_t>(value);
     else
@@ -355,9 +403,9 @@ void Executor<R>::function(const Context& c, int b, int r, Count n) const {
 
 template <class R>
 void Executor<R>::position(const Instruction& i, std::int64_t* d, const std::int64_t* indices, Count n) const {
-  if (!i.tolerant && !integer_.are_inside(indices, i.number, n))
+  if (!i.tolerant && !tables_.i64.are_inside(indices, i.number, n))
     for (Count k = 0; k < n; ++k) checked_index(indices[k], i.number);
-  integer_.positions(d, indices, i.number, n);
+  tables_.i64.positions(d, indices, i.number, n);
 }
 
 template class Executor<float>;

@@ -7,8 +7,8 @@ namespace rewright::cpu {
 
 namespace {
 
-template <class T>
-void accumulate(Reduction kind, T* d, const T* a, Count n, const Arithmetic<T>& loops) {
+template <class T, class M>
+void accumulate(Reduction kind, T* d, const T* a, Count n, const Elements<T, M>& loops) {
   switch (kind) {
     case Reduction::kSum:
       return loops.add(d, d, a, n);
@@ -22,9 +22,9 @@ void accumulate(Reduction kind, T* d, const T* a, Count n, const Arithmetic<T>& 
 }
 
 // Adds a tile to the result so far, which is double or an integer.
-template <class T, class Sum>
-void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Arithmetic<T>& loops) {
-  Sum part = 0;
+template <class T, class M, class Sum>
+void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Elements<T, M>& loops) {
+  T part = 0;
   switch (kind) {
     case Reduction::kSum:
       part = loops.sum(a, n);
@@ -45,10 +45,16 @@ void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Ari
   }
   switch (kind) {
     case Reduction::kSum:
-      total += part;
+      if constexpr (std::is_integral_v<Sum>)
+        total = static_cast<Sum>(static_cast<std::uint64_t>(total) + static_cast<std::uint64_t>(part));
+      else
+        total += part;
       break;
     case Reduction::kProduct:
-      total *= part;
+      if constexpr (std::is_integral_v<Sum>)
+        total = static_cast<Sum>(static_cast<std::uint64_t>(total) * static_cast<std::uint64_t>(part));
+      else
+        total *= part;
       break;
     case Reduction::kMax:
       total = total > part || total != total ? total : part;
@@ -63,10 +69,11 @@ void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Ari
 
 template <class R>
 void Executor<R>::reduce(Context& c, int b, int r, const Tile& tile) const {
-  if (c.plan->program.blocks[instruction(c, b, r).child].along)
-    reduce_along(c, b, r, tile);
-  else
-    reduce_around(c, b, r, tile);
+  const bool along = c.plan->program.blocks[instruction(c, b, r).child].along;
+  with_loops(c, instruction(c, b, r), [&](const auto& loops, auto zero) {
+    using T = decltype(zero);
+    along ? reduce_along<T>(c, b, r, tile, loops) : reduce_around<T>(c, b, r, tile, loops);
+  });
 }
 
 template <class R>
@@ -100,32 +107,51 @@ void Executor<R>::finish(Levels& levels) const {
   }
 }
 
+// Reduces elements of a tensor that lie a fixed number of elements apart, with totals in registers. False if they do not.
+template <class R>
+template <class T, class M>
+bool Executor<R>::reduce_columns(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
+  constexpr Count kMostSteps = 1024;  // so that sums of kTogether sums of as many terms are exact enough
+  const int child = c.plan->program.blocks[b].instructions[r].child;
+  const Block& block = c.plan->program.blocks[child];
+  const Instruction& i = block.instructions[block.result];
+  const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
+  if (i.kind != Instruction::Kind::kLoad || variables.size() != 1 || tile.variables.empty() || !is_held<T>(type_read(c, i)))
+    return false;
+  const auto reduce = block.reduction == Reduction::kSum   ? loops.column_sum
+                      : block.reduction == Reduction::kMax ? loops.column_largest
+                      : block.reduction == Reduction::kMin ? loops.column_smallest
+                                                           : nullptr;
+  const Count steps = c.plan->program.extents[variables[0]];
+  if (reduce == nullptr || steps > kMostSteps || i.affine.coefficient(tile.variables.back()) != 1) return false;
+  const auto* const source = reinterpret_cast<const T*>(c.operands[i.operand]) + start(i.affine, c);
+  const Count apart = i.affine.coefficient(variables[0]);
+  for_each_row(i.affine, tile,
+               [&](Count at, Count to, Count, Count n) { reduce(values<T>(c, b, r) + to, source + at, apart, steps, n); });
+  return true;
+}
+
 // Evaluates the child on the whole tile for each step of the reduction's variables.
 template <class R>
-void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile) const {
+template <class T, class M>
+void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
   const int child = c.plan->program.blocks[b].instructions[r].child;
   const Block& block = c.plan->program.blocks[child];
   const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
-  const bool integer = c.plan->program.blocks[b].instructions[r].integer;
   for (const int v : block.variables) c.current[v] = 0;
-  const bool summed = !integer && block.reduction == Reduction::kSum;
+  if (reduce_columns<T>(c, b, r, tile, loops)) return;
+  constexpr bool kReal = std::is_same_v<T, R>;
+  const bool summed = kReal && block.reduction == Reduction::kSum;
   Levels levels{summed ? reals(c, b, r) : nullptr, c.partial[static_cast<std::size_t>(child)], tile.size};
   for (bool first = true;; first = false) {
     evaluate(c, child, tile, -1);
+    const T* const from = values<T>(c, child, block.result);
     if (summed) {
-      add_up(levels, reals(c, child, block.result));
-    } else if (integer) {
-      const std::int64_t* from = integers(c, child, block.result);
-      if (first)
-        std::copy_n(from, tile.size, integers(c, b, r));
-      else
-        accumulate(block.reduction, integers(c, b, r), from, tile.size, integer_);
+      if constexpr (kReal) add_up(levels, from);
+    } else if (first) {
+      std::copy_n(from, tile.size, values<T>(c, b, r));
     } else {
-      const R* from = reals(c, child, block.result);
-      if (first)
-        std::copy_n(from, tile.size, reals(c, b, r));
-      else
-        accumulate<R>(block.reduction, reals(c, b, r), from, tile.size, real_);
+      accumulate(block.reduction, values<T>(c, b, r), from, tile.size, loops);
     }
     std::size_t k = variables.size();
     for (; k-- > 0;) {
@@ -139,11 +165,12 @@ void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile) cons
 
 // Reduces each element of the tile separately, over tiles of the reduction's variables; short ones several at a time.
 template <class R>
-void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const {
+template <class T, class M>
+void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
   const int child = c.plan->program.blocks[b].instructions[r].child;
   const Block& block = c.plan->program.blocks[child];
   const Tiling& tiling = c.plan->blocks[child].tiling;
-  const bool integer = c.plan->program.blocks[b].instructions[r].integer;
+  T* const totals = values<T>(c, b, r);
   for (const int v : block.variables) c.current[v] = 0;
   const std::size_t rank = tile.variables.size();
   Count starts[16], steps[16] = {};
@@ -156,28 +183,17 @@ void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const
       count = select_together(c, child, tile, steps, together);
       evaluate(c, child, c.tiles[child], -1);
       const Count n = tiling.tile_size;
-      for (Count e = 0; e < count; ++e) {
-        if (integer)
-          fold(block.reduction, integers(c, b, r)[element + e], integers(c, child, block.result) + e * n, n, true, integer_);
-        else
-          fold<R>(block.reduction, reals(c, b, r)[element + e], reals(c, child, block.result) + e * n, n, true, real_);
-      }
+      for (Count e = 0; e < count; ++e)
+        fold(block.reduction, totals[element + e], values<T>(c, child, block.result) + e * n, n, true, loops);
     } else {
-      double real_total = 0;
-      std::int64_t integer_total = 0;
+      std::conditional_t<std::is_same_v<T, R>, double, std::int64_t> total = 0;
       for (Count t = 0; t < tiling.count; ++t) {
         Tile& inner = c.tiles[child];
         tiling.select(t, inner, c.current);
         evaluate(c, child, inner, -1);
-        if (integer)
-          fold(block.reduction, integer_total, integers(c, child, block.result), inner.size, t == 0, integer_);
-        else
-          fold<R>(block.reduction, real_total, reals(c, child, block.result), inner.size, t == 0, real_);
+        fold(block.reduction, total, values<T>(c, child, block.result), inner.size, t == 0, loops);
       }
-      if (integer)
-        integers(c, b, r)[element] = integer_total;
-      else
-        reals(c, b, r)[element] = static_cast<R>(real_total);
+      totals[element] = static_cast<T>(total);
     }
     element += count;
     // The position of the next element.

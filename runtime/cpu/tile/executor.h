@@ -61,6 +61,7 @@ class Executor final : public TileProgram {
   static Context& context();  // of the calling thread
   void set_up(Context& c, const BoxPlan& plan, const std::byte* const* operands) const;
   void set_up_block(Context& c, std::size_t b, std::byte* memory) const;
+  void copy_rows(const Context& c, const Tile& tile, const Instruction& load, std::byte* target) const;
   void run_tiles(const BoxPlan& plan, const std::byte* const* operands, std::byte* output, Count first, Count last) const;
   void store(const Context& c, const Tile& tile, const Affine& address, std::byte* target, int result) const;
 
@@ -69,31 +70,76 @@ class Executor final : public TileProgram {
   void evaluate(Context& c, int b, const Tile& tile, int must_copy) const;
   // Fills registers from tensors, positions and other blocks.
   void read(Context& c, int b, int r, const Tile& tile, bool must_copy) const;
-  template <class T>
-  void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const;
-  template <class T>
-  void gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const;
-  template <class T>
-  void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const;
+  template <class T, class Loops>
+  void read(Context& c, int b, int r, const Tile& tile, bool must_copy, const Loops& loops) const;
+  template <class T, class M>
+  void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Elements<T, M>& loops) const;
+  template <class T, class M>
+  void gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile, const Elements<T, M>& loops) const;
+  template <class T, class M>
+  void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Elements<T, M>& loops) const;
   template <class T>
   void repeat(Context& c, const Instruction& i, int r, T* d, const T* row, const Tile& tile) const;
-  void indices(Context& c, int b, int r, const Tile& tile) const;
+  template <class T>
+  void select_span(const Context& c, int b, int r, const Tile& tile) const;
+  template <class T>
+  void indices(Context& c, int b, int r, const Tile& tile, const IntegerFunctions<T>& loops) const;
   void evaluate_rows(Context& c, int b, const Tile& tile) const;
   void evaluate_row(Context& c, int b, const Tile& tile) const;
   // Computes registers elementwise from others of the block.
   void compute(Context& c, int b, int r, Count n) const;
+  template <class T, class Loops>
+  void compute_integers(const Context& c, int b, int r, Count n, const Loops& loops) const;
+  void compute_reals(const Context& c, int b, int r, Count n) const;
   void function(const Context& c, int b, int r, Count n) const;
   void position(const Instruction& i, std::int64_t* d, const std::int64_t* indices, Count n) const;
 
   // ---- Reductions (execute_reductions.cc)
   void reduce(Context& c, int b, int r, const Tile& tile) const;
-  void reduce_around(Context& c, int b, int r, const Tile& tile) const;
-  void reduce_along(Context& c, int b, int r, const Tile& tile) const;
+  template <class T, class M>
+  bool reduce_columns(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const;
+  template <class T, class M>
+  void reduce_around(Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const;
+  template <class T, class M>
+  void reduce_along(Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const;
   Count select_together(Context& c, int child, const Tile& tile, const Count* steps, Count together) const;
   void add_up(Levels& levels, const R* from, std::size_t level = 0) const;
   void finish(Levels& levels) const;
 
+  // Calls f(loops, an element) with the loops for a register's type.
+  template <class F>
+  void with_loops(const Context& c, const Instruction& i, F f) const {
+    if (!i.integer) return f(real_, R());
+    if (!i.narrow) return f(tables_.i64, std::int64_t());
+    switch (c.plan->narrow) {
+      case DataType::kInt8:
+        return f(tables_.i8, std::int8_t());
+      case DataType::kInt16:
+        return f(tables_.i16, std::int16_t());
+      default:
+        return f(tables_.i32, std::int32_t());
+    }
+  }
+  // The type of an operand's elements as an instruction reads them.
+  DataType type_read(const Context& c, const Instruction& i) const {
+    return i.bits ? c.plan->narrow : operand_types_[i.operand];
+  }
+  // Does a register of type T hold elements as a tensor of this type does?
+  template <class T>
+  static bool is_held(DataType type) {
+    if constexpr (std::is_same_v<T, R>)
+      return type == kOwn;
+    else if constexpr (sizeof(T) == 8)
+      return type == DataType::kInt64 || type == DataType::kUint64;
+    else
+      return scalar(type) != Scalar::kReal && byte_size(type) == sizeof(T);
+  }
+
   static constexpr DataType kOwn = std::is_same_v<R, float> ? DataType::kFloat : DataType::kDouble;
+  template <class T>
+  static T* values(const Context& c, std::size_t b, int r) {
+    return r < 0 ? nullptr : static_cast<T*>(c.blocks[b].at[r]);
+  }
   static R* reals(const Context& c, std::size_t b, int r) { return static_cast<R*>(c.blocks[b].at[r]); }
   static std::int64_t* integers(const Context& c, std::size_t b, int r) {
     return static_cast<std::int64_t*>(c.blocks[b].at[r]);
@@ -140,7 +186,7 @@ class Executor final : public TileProgram {
   TileOperand output_;
   std::vector<DataType> operand_types_;
   const RealLoops<R>& real_;
-  const IntegerLoops& integer_;
+  const LoopTables& tables_;
   std::vector<BoxPlan> plans_;
 };
 

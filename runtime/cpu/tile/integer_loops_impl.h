@@ -10,49 +10,54 @@
 namespace rewright::cpu {
 namespace {
 
-void divide_integers(I* d, const I* a, const I* b, Count n) {
-  by_width(
-      a, b, n,
-      [=](Count i) {
-        const double y = as_double(b[i]);
-        d[i] = as_integer(y == 0 ? 0.0 : as_double(a[i]) / y);
-      },
-      [=](Count i) { d[i] = b[i] == 0    ? I(0)
-                            : b[i] == -1 ? I(-std::uint64_t(a[i]))
-                                         : a[i] / b[i]; });
+// Quotients of integers of 8 and 16 bits by vectors of floats, of 32 bits by vectors of double: wrong in no digit before the
+// point. Those of 64 bits as by_width has them.
+template <class T, class Small, class Large>
+inline void by_type(T* d, const T* a, const T* b, Count n, Small small, Large large) {
+  if constexpr (sizeof(T) == 8) {
+    by_width(
+        a, b, n, [=](Count i) { d[i] = as_integer(small(as_double(a[i]), as_double(b[i]))); },
+        [=](Count i) { d[i] = large(a[i], b[i]); });
+  } else {
+    using Real = std::conditional_t<sizeof(T) == 4, double, float>;
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) {
+      const Real exact = small(static_cast<Real>(a[i]), static_cast<Real>(b[i]));
+      d[i] = static_cast<T>(
+          static_cast<std::int32_t>(exact > Real(0x7FFFFFFF) ? Real(-0x80000000LL) : exact));  // -2^31 / -1 wraps
+    }
+  }
 }
-void floor_divide(I* d, const I* a, const I* b, Count n) {
-  by_width(
-      a, b, n,
-      [=](Count i) {
-        const double y = as_double(b[i]);
-        d[i] = as_integer(y == 0 ? 0.0 : std::floor(as_double(a[i]) / y));
-      },
-      [=](Count i) {
-        const I x = a[i], y = b[i];
-        d[i] = y == 0 ? I(0) : y == -1 ? I(-std::uint64_t(x)) : x / y - (x % y != 0 && (x < 0) != (y < 0));
+template <class T>
+void divide_integers(T* d, const T* a, const T* b, Count n) {
+  by_type(
+      d, a, b, n, [](auto x, auto y) { return y == 0 ? decltype(x)(0) : x / y; },
+      [](I x, I y) { return y == 0    ? I(0)
+                            : y == -1 ? I(-std::uint64_t(x))
+                                      : x / y; });
+}
+template <class T>
+void floor_divide(T* d, const T* a, const T* b, Count n) {
+  by_type(
+      d, a, b, n, [](auto x, auto y) { return y == 0 ? decltype(x)(0) : std::floor(x / y); },
+      [](I x, I y) { return y == 0    ? I(0)
+                            : y == -1 ? I(-std::uint64_t(x))
+                                      : x / y - (x % y != 0 && (x < 0) != (y < 0)); });
+}
+template <class T>
+void floor_modulo(T* d, const T* a, const T* b, Count n) {
+  by_type(
+      d, a, b, n, [](auto x, auto y) { return y == 0 ? decltype(x)(0) : x - std::floor(x / y) * y; },
+      [](I x, I y) {
+        const I r = y == 0 || y == -1 ? I(0) : x % y;
+        return r != 0 && (r < 0) != (y < 0) ? r + y : r;
       });
 }
-void floor_modulo(I* d, const I* a, const I* b, Count n) {
-  by_width(
-      a, b, n,
-      [=](Count i) {
-        const double x = as_double(a[i]), y = as_double(b[i]);
-        d[i] = as_integer(y == 0 ? 0.0 : x - std::floor(x / y) * y);
-      },
-      [=](Count i) {
-        const I y = b[i], r = y == 0 || y == -1 ? I(0) : a[i] % y;
-        d[i] = r != 0 && (r < 0) != (y < 0) ? r + y : r;
-      });
-}
-void truncated_modulo(I* d, const I* a, const I* b, Count n) {
-  by_width(
-      a, b, n,
-      [=](Count i) {
-        const double x = as_double(a[i]), y = as_double(b[i]);
-        d[i] = as_integer(y == 0 ? 0.0 : x - std::trunc(x / y) * y);
-      },
-      [=](Count i) { d[i] = b[i] == 0 || b[i] == -1 ? I(0) : a[i] % b[i]; });
+template <class T>
+void truncated_modulo(T* d, const T* a, const T* b, Count n) {
+  by_type(
+      d, a, b, n, [](auto x, auto y) { return y == 0 ? decltype(x)(0) : x - std::trunc(x / y) * y; },
+      [](I x, I y) { return y == 0 || y == -1 ? I(0) : x % y; });
 }
 // Squares and products for all elements at once where they have one exponent.
 void power(I* d, const I* a, const I* b, Count n) {
@@ -80,26 +85,33 @@ void power(I* d, const I* a, const I* b, Count n) {
   }
 }
 
-void absolute_integers(I* d, const I* a, Count n) {
-  map(d, a, n, [](I x) { return x < 0 ? I(-std::uint64_t(x)) : x; });
+template <class T>
+void absolute_integers(T* d, const T* a, Count n) {
+  map(d, a, n, [](T x) { return T(x < 0 ? -std::uint64_t(x) : std::uint64_t(x)); });
 }
-void sign_integers(I* d, const I* a, Count n) {
-  map(d, a, n, [](I x) { return I(x > 0) - I(x < 0); });
+template <class T>
+void sign_integers(T* d, const T* a, Count n) {
+  map(d, a, n, [](T x) { return T(T(x > 0) - T(x < 0)); });
 }
-void complement(I* d, const I* a, Count n) {
-  map(d, a, n, [](I x) { return ~x; });
+template <class T>
+void complement(T* d, const T* a, Count n) {
+  map(d, a, n, [](T x) { return T(~x); });
 }
-void logical_xor(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) { return I((x != 0) != (y != 0)); });
+template <class T>
+void logical_xor(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return T((x != 0) != (y != 0)); });
 }
-void bit_and(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) { return x & y; });
+template <class T>
+void bit_and(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return T(x & y); });
 }
-void bit_or(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) { return x | y; });
+template <class T>
+void bit_or(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return T(x | y); });
 }
-void bit_xor(I* d, const I* a, const I* b, Count n) {
-  zip(d, a, b, n, [](I x, I y) { return x ^ y; });
+template <class T>
+void bit_xor(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return T(x ^ y); });
 }
 void shift_left(I* d, const I* a, const I* b, Count n) {
   zip(d, a, b, n, [](I x, I y) { return std::uint64_t(y) > 63 ? I(0) : I(std::uint64_t(x) << (y & 63)); });
@@ -110,28 +122,34 @@ void shift_right(I* d, const I* a, const I* b, Count n) {
 void shift_right_unsigned(I* d, const I* a, const I* b, Count n) {
   zip(d, a, b, n, [](I x, I y) { return std::uint64_t(y) > 63 ? I(0) : I(std::uint64_t(x) >> (y & 63)); });
 }
-IntegerLoops::Unary find_integer_unary(const Function& f) {
+template <class T>
+typename IntegerFunctions<T>::Unary find_integer_unary(const Function& f) {
   namespace fn = functions;
-  return &f == &fn::abs ? absolute_integers : &f == &fn::sign ? sign_integers : &f == &fn::bit_not ? complement : nullptr;
+  if (&f == &fn::abs) return absolute_integers<T>;
+  return &f == &fn::sign ? sign_integers<T> : &f == &fn::bit_not ? complement<T> : nullptr;
 }
-IntegerLoops::Binary find_integer_binary(const Function& f) {
+template <class T>
+typename IntegerFunctions<T>::Binary find_integer_binary(const Function& f) {
   namespace fn = functions;
+  using Binary = typename IntegerFunctions<T>::Binary;
   const struct {
     const Function* function;
-    IntegerLoops::Binary loop;
-  } table[] = {{&fn::integer_divide, divide_integers},
-               {&fn::floor_modulo, floor_modulo},
-               {&fn::truncated_modulo, truncated_modulo},
-               {&fn::pow, power},
-               {&fn::logical_xor, logical_xor},
-               {&fn::bit_and, bit_and},
-               {&fn::bit_or, bit_or},
-               {&fn::bit_xor, bit_xor},
-               {&fn::shift_left, shift_left},
-               {&fn::shift_right, shift_right},
-               {&fn::shift_right_unsigned, shift_right_unsigned}};
+    Binary loop;
+  } table[] = {{&fn::integer_divide, divide_integers<T>},
+               {&fn::floor_modulo, floor_modulo<T>},
+               {&fn::truncated_modulo, truncated_modulo<T>},
+               {&fn::logical_xor, logical_xor<T>},
+               {&fn::bit_and, bit_and<T>},
+               {&fn::bit_or, bit_or<T>},
+               {&fn::bit_xor, bit_xor<T>}};
   for (const auto& entry : table)
     if (entry.function == &f) return entry.loop;
+  if constexpr (std::is_same_v<T, I>) {
+    if (&f == &fn::pow) return power;
+    if (&f == &fn::shift_left) return shift_left;
+    if (&f == &fn::shift_right) return shift_right;
+    if (&f == &fn::shift_right_unsigned) return shift_right_unsigned;
+  }
   return nullptr;
 }
 
@@ -149,9 +167,11 @@ void positions(I* d, const I* indices, I size, Count n) {
     d[i] = at < 0 || at >= size ? 0 : at;
   }
 }
-void iota(I* d, I start, I step, Count n) {
+template <class T>
+void iota(T* d, I start, I step, Count n) {
+  const auto first = static_cast<T>(start), by = static_cast<T>(step);
 #pragma GCC ivdep
-  for (Count i = 0; i < n; ++i) d[i] = start + i * step;
+  for (Count i = 0; i < n; ++i) d[i] = static_cast<T>(first + static_cast<T>(i) * by);
 }
 // Through 32 bits where they are enough: there are instructions for vectors of these.
 template <class R>
@@ -170,6 +190,10 @@ void to_integer(I* d, const R* a, Count n) {
       d[i] = v != v ? 0 : v >= 0x1p63 ? std::numeric_limits<I>::max() : v < -0x1p63 ? std::numeric_limits<I>::min() : I(v);
     }
   }
+}
+void from_narrow(float* d, const std::int32_t* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = static_cast<float>(a[i]);
 }
 template <class R>
 void from_integer(R* d, const I* a, Count n) {

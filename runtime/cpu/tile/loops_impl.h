@@ -14,24 +14,28 @@
 namespace rewright::cpu {
 namespace {
 
+// Sums, differences and products of these wrap, and have the bits of the narrower integers' ones.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
 template <class T>
 void add(T* d, const T* a, const T* b, Count n) {
   if constexpr (std::is_integral_v<T>)
-    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) + std::uint64_t(y)); });
+    zip(d, a, b, n, [](T x, T y) { return T(Bits<T>(x) + Bits<T>(y)); });
   else
     zip(d, a, b, n, [](T x, T y) { return x + y; });
 }
 template <class T>
 void subtract(T* d, const T* a, const T* b, Count n) {
   if constexpr (std::is_integral_v<T>)
-    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) - std::uint64_t(y)); });
+    zip(d, a, b, n, [](T x, T y) { return T(Bits<T>(x) - Bits<T>(y)); });
   else
     zip(d, a, b, n, [](T x, T y) { return x - y; });
 }
 template <class T>
 void multiply(T* d, const T* a, const T* b, Count n) {
   if constexpr (std::is_integral_v<T>)
-    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) * std::uint64_t(y)); });
+    zip(d, a, b, n, [](T x, T y) { return T(Bits<T>(x) * Bits<T>(y)); });
   else
     zip(d, a, b, n, [](T x, T y) { return x * y; });
 }
@@ -55,12 +59,13 @@ void multiply_add(T* d, const T* a, const T* b, const T* c, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = a[i] * b[i] + c[i];
 }
-void multiply_add_integers(I* d, const I* a, const I* b, const I* c, Count n) {
-#pragma GCC ivdep
-  for (Count i = 0; i < n; ++i) d[i] = I(std::uint64_t(a[i]) * std::uint64_t(b[i]) + std::uint64_t(c[i]));
-}
 template <class T>
-void select(T* d, const I* condition, const T* a, const T* b, Count n) {
+void multiply_add_integers(T* d, const T* a, const T* b, const T* c, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = T(Bits<T>(a[i]) * Bits<T>(b[i]) + Bits<T>(c[i]));
+}
+template <class T, class M>
+void select(T* d, const M* condition, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = condition[i] ? a[i] : b[i];
 }
@@ -87,14 +92,14 @@ inline T fold(const T* a, Count n, T identity, F f) {
 template <class T>
 T sum(const T* a, Count n) {
   if constexpr (std::is_integral_v<T>)
-    return fold(a, n, T(0), [](T x, T y) { return T(std::uint64_t(x) + std::uint64_t(y)); });
+    return fold(a, n, T(0), [](T x, T y) { return T(Bits<T>(x) + Bits<T>(y)); });
   else
     return fold(a, n, T(0), [](T x, T y) { return x + y; });
 }
 template <class T>
 T product(const T* a, Count n) {
   if constexpr (std::is_integral_v<T>)
-    return fold(a, n, T(1), [](T x, T y) { return T(std::uint64_t(x) * std::uint64_t(y)); });
+    return fold(a, n, T(1), [](T x, T y) { return T(Bits<T>(x) * Bits<T>(y)); });
   else
     return fold(a, n, T(1), [](T x, T y) { return x * y; });
 }
@@ -105,6 +110,43 @@ T largest(const T* a, Count n) {
 template <class T>
 T smallest(const T* a, Count n) {
   return fold(a, n, a[0], [](T x, T y) { return x < y || x != x ? x : y; });
+}
+
+// Folds columns, kWidth at once. Sums are taken of kTerms terms, and then of these.
+constexpr Count kTerms = 32;
+template <Count kWidth, class T, class F>
+inline void fold_columns_at_once(T* d, const T* s, Count stride, Count steps, Count terms, F f) {
+  for (Count first = 0; first < steps; first += terms) {
+    const Count last = first + terms < steps ? first + terms : steps;
+    T total[kWidth];
+    for (Count l = 0; l < kWidth; ++l) total[l] = s[first * stride + l];
+    for (Count k = first + 1; k < last; ++k)
+      for (Count l = 0; l < kWidth; ++l) total[l] = f(total[l], s[k * stride + l]);
+    for (Count l = 0; l < kWidth; ++l) d[l] = first == 0 ? total[l] : f(d[l], total[l]);
+  }
+}
+template <class T, class F>
+inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, Count terms, F f) {
+  constexpr Count kWidth = 4 * REWRIGHT_VECTOR_BYTES / sizeof(T);
+  Count i = 0;
+  for (; i + kWidth <= n; i += kWidth) fold_columns_at_once<kWidth>(d + i, s + i, stride, steps, terms, f);
+  for (; i + kWidth / 4 <= n; i += kWidth / 4) fold_columns_at_once<kWidth / 4>(d + i, s + i, stride, steps, terms, f);
+  for (; i < n; ++i) fold_columns_at_once<1>(d + i, s + i, stride, steps, terms, f);
+}
+template <class T>
+void column_sum(T* d, const T* s, Count stride, Count steps, Count n) {
+  fold_columns(d, s, stride, steps, n, kTerms, [](T x, T y) {
+    if constexpr (std::is_integral_v<T>) return T(Bits<T>(x) + Bits<T>(y));
+    return T(x + y);
+  });
+}
+template <class T>
+void column_largest(T* d, const T* s, Count stride, Count steps, Count n) {
+  fold_columns(d, s, stride, steps, n, steps, [](T x, T y) { return x > y || x != x ? x : y; });
+}
+template <class T>
+void column_smallest(T* d, const T* s, Count stride, Count steps, Count n) {
+  fold_columns(d, s, stride, steps, n, steps, [](T x, T y) { return x < y || x != x ? x : y; });
 }
 
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
@@ -149,12 +191,12 @@ void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from,
       return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
     case Combination::kAdd:
       return combine_rows(y, to, x, from, rows, n, [](T a, T b) {
-        if constexpr (std::is_integral_v<T>) return T(std::uint64_t(a) + std::uint64_t(b));
+        if constexpr (std::is_integral_v<T>) return T(Bits<T>(a) + Bits<T>(b));
         return T(a + b);
       });
     case Combination::kMultiply:
       return combine_rows(y, to, x, from, rows, n, [](T a, T b) {
-        if constexpr (std::is_integral_v<T>) return T(std::uint64_t(a) * std::uint64_t(b));
+        if constexpr (std::is_integral_v<T>) return T(Bits<T>(a) * Bits<T>(b));
         return T(a * b);
       });
     case Combination::kMaximum:
@@ -208,51 +250,20 @@ void find_best(T* best, I* where, const T* x, I position, bool largest, bool las
   if (last) return replace_best(best, where, x, position, n, [](T a, T b) { return a <= b; });
   replace_best(best, where, x, position, n, [](T a, T b) { return a < b; });
 }
-template <class T>
-void compare_equal(I* d, const T* a, const T* b, Count n) {
+template <class T, class M>
+void compare_equal(M* d, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = a[i] == b[i];
 }
-template <class T>
-void compare_less(I* d, const T* a, const T* b, Count n) {
+template <class T, class M>
+void compare_less(M* d, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = a[i] < b[i];
 }
-template <class T>
-void compare_less_equal(I* d, const T* a, const T* b, Count n) {
+template <class T, class M>
+void compare_less_equal(M* d, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = a[i] <= b[i];
-}
-
-template <class T>
-constexpr void set_arithmetic(Arithmetic<T>& t) {
-  t.add = add<T>;
-  t.subtract = subtract<T>;
-  t.multiply = multiply<T>;
-  t.divide = divide<T>;
-  t.maximum = maximum<T>;
-  t.minimum = minimum<T>;
-  if constexpr (std::is_integral_v<T>)
-    t.multiply_add = multiply_add_integers;
-  else
-    t.multiply_add = multiply_add<T>;
-  t.select = select<T>;
-  t.fill = fill<T>;
-  t.sum = sum<T>;
-  t.product = product<T>;
-  t.largest = largest<T>;
-  t.smallest = smallest<T>;
-  t.load = load<T>;
-  t.store = store<T>;
-  t.gather = gather<T>;
-  t.gather_axis = gather_axis<T>;
-  t.gather_rows = gather_rows<T>;
-  t.scatter_rows = scatter_rows<T>;
-  t.run_on = run_on<T>;
-  t.find_best = find_best<T>;
-  t.compare_equal = compare_equal<T>;
-  t.compare_less = compare_less<T>;
-  t.compare_less_equal = compare_less_equal<T>;
 }
 
 // Few columns, or contiguous rows: with a constant count the compiler uses shuffles.
@@ -269,8 +280,9 @@ void separate(R* d, const R* s, Count columns) {
     for (Count r = 0; r < kRows; ++r) d[r * columns + c] = s[r + c * kRows];
 }
 
-template <class R>
-void transpose(R* d, const R* s, Count stride, Count rows, Count columns) {
+// Squares of elements of one, two or four bytes are transposed in registers.
+template <class T>
+void transpose(T* d, const T* s, Count stride, Count rows, Count columns) {
   if (columns == 2) return interleave<2>(d, s, stride, rows);
   if (columns == 3) return interleave<3>(d, s, stride, rows);
   if (columns == 4) return interleave<4>(d, s, stride, rows);
@@ -278,15 +290,70 @@ void transpose(R* d, const R* s, Count stride, Count rows, Count columns) {
   if (rows == 3 && stride == 3) return separate<3>(d, s, columns);
   if (rows == 4 && stride == 4) return separate<4>(d, s, columns);
   Count whole_rows = 0, whole_columns = 0;
-  if constexpr (std::is_same_v<R, float>) {
-    whole_rows = rows / kSquare * kSquare;
-    whole_columns = columns / kSquare * kSquare;
-    for (Count r = 0; r < whole_rows; r += kSquare)
-      for (Count c = 0; c < whole_columns; c += kSquare)
-        transpose_square(d + r * columns + c, columns, s + r + c * stride, stride);
+  if constexpr (sizeof(T) <= 4) {
+    constexpr Count kSide = sizeof(T) == 4 ? kSquare : kSmallSquare;
+    using Square = std::conditional_t<sizeof(T) == 4, float, T>;
+    whole_rows = rows / kSide * kSide;
+    whole_columns = columns / kSide * kSide;
+    for (Count r = 0; r < whole_rows; r += kSide)
+      for (Count c = 0; c < whole_columns; c += kSide)
+        transpose_square(reinterpret_cast<Square*>(d + r * columns + c), columns,
+                         reinterpret_cast<const Square*>(s + r + c * stride), stride);
   }
   for (Count r = 0; r < rows; ++r)
     for (Count c = r < whole_rows ? whole_columns : 0; c < columns; ++c) d[r * columns + c] = s[r + c * stride];
+}
+
+template <class T, class M>
+constexpr void set_elements(Elements<T, M>& t) {
+  t.add = add<T>;
+  t.subtract = subtract<T>;
+  t.multiply = multiply<T>;
+  t.divide = divide<T>;
+  t.maximum = maximum<T>;
+  t.minimum = minimum<T>;
+  if constexpr (std::is_integral_v<T>)
+    t.multiply_add = multiply_add_integers<T>;
+  else
+    t.multiply_add = multiply_add<T>;
+  t.select = select<T, M>;
+  t.fill = fill<T>;
+  t.sum = sum<T>;
+  t.product = product<T>;
+  t.largest = largest<T>;
+  t.smallest = smallest<T>;
+  t.column_sum = column_sum<T>;
+  t.column_largest = column_largest<T>;
+  t.column_smallest = column_smallest<T>;
+  t.load = load<T>;
+  t.store = store<T>;
+  t.gather = gather<T>;
+  t.gather_axis = gather_axis<T>;
+  t.gather_rows = gather_rows<T>;
+  t.scatter_rows = scatter_rows<T>;
+  t.transpose = transpose<T>;
+  t.compare_equal = compare_equal<T, M>;
+  t.compare_less = compare_less<T, M>;
+  t.compare_less_equal = compare_less_equal<T, M>;
+}
+template <class T>
+constexpr void set_arithmetic(Arithmetic<T>& t) {
+  set_elements(t);
+  t.run_on = run_on<T>;
+  t.find_best = find_best<T>;
+}
+template <class T>
+constexpr void set_functions(IntegerFunctions<T>& t) {
+  t.unary = find_integer_unary<T>;
+  t.binary = find_integer_binary<T>;
+  t.floor_divide = floor_divide<T>;
+  t.floor_modulo = floor_modulo<T>;
+  t.iota = iota<T>;
+}
+template <class N>
+constexpr void set_narrow(NarrowLoops<N>& t) {
+  set_elements(t);
+  set_functions(t);
 }
 
 template <class R>
@@ -300,7 +367,6 @@ constexpr void set_real(RealLoops<R>& t) {
   t.select_equal = select_equal<R>;
   t.select_less = select_less<R>;
   t.select_less_equal = select_less_equal<R>;
-  t.transpose = transpose<R>;
 }
 
 constexpr LoopTables make_tables() {
@@ -308,13 +374,17 @@ constexpr LoopTables make_tables() {
   set_real(t.f32);
   set_real(t.f64);
   set_arithmetic(t.i64);
-  t.i64.unary = find_integer_unary;
-  t.i64.binary = find_integer_binary;
-  t.i64.floor_divide = floor_divide;
-  t.i64.floor_modulo = floor_modulo;
+  set_functions(t.i64);
   t.i64.are_inside = are_inside;
   t.i64.positions = positions;
-  t.i64.iota = iota;
+  set_narrow(t.i8);
+  set_narrow(t.i16);
+  set_narrow(t.i32);
+  t.masks.select = select<float, std::int32_t>;
+  t.masks.compare_equal = compare_equal<float, std::int32_t>;
+  t.masks.compare_less = compare_less<float, std::int32_t>;
+  t.masks.compare_less_equal = compare_less_equal<float, std::int32_t>;
+  t.masks.from_integer = from_narrow;
   return t;
 }
 constexpr LoopTables kTables = make_tables();
