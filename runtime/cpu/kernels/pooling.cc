@@ -332,11 +332,14 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
+// How positions are counted: from the first element on, the same with the axes of the image in reverse order, or within each
+// plane (MaxPool's storage_order).
+enum class Positions { kRows, kColumns, kOfPlanes };
+
 // Maxima of row-major images with the position of each first one, for the gradient.
 class MaximumKernel final : public Kernel {
  public:
-  // `of_planes`: positions are counted within each plane, else from the first element on.
-  MaximumKernel(PoolShape shape, bool of_planes) : s_(of_three_axes(std::move(shape))), of_planes_(of_planes) {
+  MaximumKernel(PoolShape shape, Positions positions) : s_(of_three_axes(std::move(shape))), positions_(positions) {
     for (std::size_t a = 0; a < 3; ++a)
       for (std::int64_t p = 0; p < s_.y[a + 2]; ++p) taps_[a].push_back(s_.taps(a, p));
   }
@@ -348,50 +351,70 @@ class MaximumKernel final : public Kernel {
   }
 
  private:
+  struct Found {
+    float value = 0;
+    std::int64_t at = -1;
+  };
+
   void run_plane(const Call& call, std::int64_t plane) const {
     const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
     float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
     auto* where = reinterpret_cast<std::int64_t*>(call.outputs[1]) + plane * results;
-    for (std::int64_t o = 0; o < s_.y[2]; ++o)
-      for (std::int64_t p = 0; p < s_.y[3]; ++p)
-        for (std::int64_t q = 0; q < s_.y[4]; ++q) {
-          const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(o)], &rows = taps_[1][static_cast<std::size_t>(p)],
-                                &columns = taps_[2][static_cast<std::size_t>(q)];
-          std::int64_t best = -1;
-          for (std::int64_t i = 0; i < slices.count; ++i)
-            for (std::int64_t j = 0; j < rows.count; ++j)
-              for (std::int64_t k = 0; k < columns.count; ++k) {
-                const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1),
-                                   row = rows.first + j * (s_.dilations[1] + 1);
-                const std::int64_t at = (depth * s_.x[3] + row) * s_.x[4] + columns.first + k * (s_.dilations[2] + 1);
-                // NaN is larger than all later elements.
-                if (best < 0 || !(x[at] <= x[best] || std::isnan(x[best]))) best = at;
-              }
-          *y++ = x[best];
-          *where++ = (of_planes_ ? 0 : plane * size) + best;
+    const std::int64_t first = positions_ == Positions::kOfPlanes ? 0 : plane * size;
+    for (const PoolShape::Taps& slices : taps_[0])
+      for (const PoolShape::Taps& rows : taps_[1])
+        for (const PoolShape::Taps& columns : taps_[2]) {
+          const Found found = positions_ == Positions::kColumns ? maximum<true>(x, slices, rows, columns)
+                                                                : maximum<false>(x, slices, rows, columns);
+          *y++ = found.value;
+          *where++ = first + found.at;
         }
   }
 
+  // Axes are traversed in the order in which positions are counted.
+  template <bool kColumns>
+  Found maximum(const float* x, const PoolShape::Taps& slices, const PoolShape::Taps& rows,
+                const PoolShape::Taps& columns) const {
+    const std::int64_t strides[3] = {s_.x[3] * s_.x[4], s_.x[4], 1},
+                       counts[3] = {kColumns ? 1 : s_.x[3] * s_.x[4], kColumns ? s_.x[2] : s_.x[4],
+                                    kColumns ? s_.x[2] * s_.x[3] : 1};
+    const PoolShape::Taps* const taps[3] = {&slices, &rows, &columns};
+    constexpr std::size_t kOuter = kColumns ? 2 : 0, kInner = 2 - kOuter;
+    Found found;
+    for (std::int64_t i = 0; i < taps[kOuter]->count; ++i)
+      for (std::int64_t j = 0; j < rows.count; ++j)
+        for (std::int64_t k = 0; k < taps[kInner]->count; ++k) {
+          const std::int64_t outer = taps[kOuter]->first + i * (s_.dilations[kOuter] + 1),
+                             middle = rows.first + j * (s_.dilations[1] + 1),
+                             inner = taps[kInner]->first + k * (s_.dilations[kInner] + 1);
+          const float value = x[outer * strides[kOuter] + middle * strides[1] + inner * strides[kInner]];
+          // NaN is larger than all later elements.
+          if (found.at < 0 || !(value <= found.value || std::isnan(found.value)))
+            found = {value, outer * counts[kOuter] + middle * counts[1] + inner * counts[kInner]};
+        }
+    return found;
+  }
+
   PoolShape s_;
-  bool of_planes_;
+  Positions positions_;
   std::vector<PoolShape::Taps> taps_[3];  // by axis and position
 };
 
 class MaximumPlan final : public NodePlan {
  public:
-  MaximumPlan(const Node& node, PoolShape shape, bool of_planes)
-      : node_(node), shape_(std::move(shape)), of_planes_(of_planes) {}
+  MaximumPlan(const Node& node, PoolShape shape, Positions positions)
+      : node_(node), shape_(std::move(shape)), positions_(positions) {}
   void emit(Planner& planner, ValueId) override {
     const int x = planner.storage(node_.inputs[0], kPlain);
     const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
-    planner.add_step(std::make_unique<MaximumKernel>(shape_, of_planes_), {x}, {y, where});
+    planner.add_step(std::make_unique<MaximumKernel>(shape_, positions_), {x}, {y, where});
   }
 
  private:
   const Node& node_;
   PoolShape shape_;
-  bool of_planes_;
+  Positions positions_;
 };
 
 }  // namespace
@@ -400,14 +423,16 @@ class MaximumPlan final : public NodePlan {
 std::unique_ptr<NodePlan> plan_maximum_with_positions(Planner& planner, const Node& node) {
   if (node.outputs.size() < 2 || node.outputs[0] == kNoValue || node.outputs[1] == kNoValue) return nullptr;
   const std::int64_t order = AttributeReader(node).number("storage_order");
-  if (order == 1) return nullptr;
   auto shape = read_pool(planner, node, false, true);
   if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
   const PoolShape whole = of_three_axes(*shape);
   for (std::size_t a = 0; a < 3; ++a)
     for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
       if (whole.taps(a, p).count < 1) return nullptr;
-  return std::make_unique<MaximumPlan>(node, std::move(*shape), order == 2);
+  return std::make_unique<MaximumPlan>(node, std::move(*shape),
+                                       order == 2   ? Positions::kOfPlanes
+                                       : order == 1 ? Positions::kColumns
+                                                    : Positions::kRows);
 }
 
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node) {

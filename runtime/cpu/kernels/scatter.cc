@@ -106,26 +106,32 @@ class ScatterKernel final : public Kernel {
         loops_(loops) {}
 
   void run(const Call& call) const override {
-    if (type_ == DataType::kFloat)
-      run_as<float>(call, loops_.f32);
-    else if (type_ == DataType::kDouble)
-      run_as<double>(call, loops_.f64);
-    else
-      run_as<std::int64_t>(call, loops_.i64);
+    if (type_ == DataType::kFloat) return run_as<float>(call, loops_.f32);
+    if (type_ == DataType::kDouble) return run_as<double>(call, loops_.f64);
+    switch (byte_size(type_)) {
+      case 1:
+        return run_as<std::int8_t>(call, loops_.i8);
+      case 2:
+        return run_as<std::int16_t>(call, loops_.i16);
+      case 4:
+        return run_as<std::int32_t>(call, loops_.i32);
+      default:
+        return run_as<std::int64_t>(call, loops_.i64);
+    }
   }
 
  private:
   // A part of all rows: some of their elements.
-  template <class T>
+  template <class T, class Loops>
   struct Part {
     Places places;
     T* y;
     Count first, count;
-    const Arithmetic<T>& loops;
+    const Loops& loops;
   };
 
-  template <class T>
-  void run_as(const Call& call, const Arithmetic<T>& loops) const {
+  template <class T, class Loops>
+  void run_as(const Call& call, const Loops& loops) const {
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     begin(call, y, loops);
     constexpr Count kLine = kLineBytes / static_cast<Count>(sizeof(T));
@@ -138,13 +144,13 @@ class ScatterKernel final : public Kernel {
     call.workers.share(pieces, [&](Count piece, int) {
       const Count first = first_unit(lines, piece, pieces) * kLine;
       const Count last = std::min(shape_.run, first_unit(lines, piece + 1, pieces) * kLine);
-      scatter(call, Part<T>{Places(shape_, indices_, call.inputs[0]), y, first, last - first, loops});
+      scatter(call, Part<T, Loops>{Places(shape_, indices_, call.inputs[0]), y, first, last - first, loops});
     });
   }
 
   // The result before the updates.
-  template <class T>
-  void begin(const Call& call, T* y, const Arithmetic<T>& loops) const {
+  template <class T, class Loops>
+  void begin(const Call& call, T* y, const Loops& loops) const {
     const T* const x = filled_ ? nullptr : reinterpret_cast<const T*>(call.inputs[1]);
     T value{};
     if (filled_) std::memcpy(&value, filled_->data(), sizeof value);
@@ -161,8 +167,8 @@ class ScatterKernel final : public Kernel {
     });
   }
 
-  template <class T>
-  void scatter(const Call& call, Part<T> part) const {
+  template <class T, class Loops>
+  void scatter(const Call& call, Part<T, Loops> part) const {
     const std::span<const std::byte* const> read = call.inputs.subspan(filled_ ? 1 : 2);
     if (!updates_.program) {
       const T* const updates = reinterpret_cast<const T*>(read[0]);
@@ -183,23 +189,23 @@ class ScatterKernel final : public Kernel {
     }
   }
 
-  template <class T>
-  void scatter_rows(Part<T>& part, const T* rows, const Count* starts, Count count) const {
+  template <class T, class Loops>
+  void scatter_rows(Part<T, Loops>& part, const T* rows, const Count* starts, Count count) const {
     std::array<Count, kTogether> to;
     part.places.next(count, to.data());
     part.loops.scatter_rows(how_, part.y + part.first, to.data(), rows + part.first, starts, count, part.count);
   }
 
-  template <class T>
-  void scatter_following(Part<T>& part, const T* rows, Count count) const {
+  template <class T, class Loops>
+  void scatter_following(Part<T, Loops>& part, const T* rows, Count count) const {
     std::array<Count, kTogether> starts;
     for (Count r = 0; r < count; ++r) starts[static_cast<std::size_t>(r)] = r * shape_.run;
     scatter_rows(part, rows, starts.data(), count);
   }
 
   // Elements from number `at` of a row on, through the rows that follow; the last one may be continued.
-  template <class T>
-  void scatter_elements(Part<T>& part, Count at, Count count, const T* elements, Count& to) const {
+  template <class T, class Loops>
+  void scatter_elements(Part<T, Loops>& part, Count at, Count count, const T* elements, Count& to) const {
     const Count run = shape_.run;
     while (count > 0) {
       Count done = std::min(run - at, count);
@@ -361,6 +367,29 @@ ValueId repeated_by_row(const Planner& planner, ValueId value) {
   return node.inputs[0];
 }
 
+// Elements that replace others are only moved; what is combined has a register's type.
+bool is_served(DataType type, Combination how) {
+  switch (type) {
+    case DataType::kFloat:
+    case DataType::kDouble:
+    case DataType::kInt64:
+    case DataType::kInt32:
+    case DataType::kInt16:
+    case DataType::kInt8:
+      return true;
+    case DataType::kUint64:
+    case DataType::kUint32:
+    case DataType::kUint16:
+    case DataType::kUint8:
+    case DataType::kBool:
+    case DataType::kHalf:
+    case DataType::kBfloat16:
+      return how == Combination::kReplace;
+    default:
+      return false;
+  }
+}
+
 std::vector<std::int64_t> strides_of(const Sizes& sizes) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
   for (std::size_t a = sizes.size(); a-- > 1;) strides[a - 1] = strides[a] * sizes[a];
@@ -372,10 +401,10 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
 std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
   const bool whole_rows = node.op->name() == "ScatterND";
   const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
-  const bool served = x.type == DataType::kFloat || x.type == DataType::kDouble || x.type == DataType::kInt64;
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
   const auto how = combination(AttributeReader(node).text("reduction"));
-  if (!served || !positions || !how || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0) return nullptr;
+  if (!how || !is_served(x.type, *how) || !positions || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0)
+    return nullptr;
   const std::vector<std::int64_t> strides = strides_of(x.sizes);
   ValueId read = node.inputs[1];
   Shape shape;

@@ -25,7 +25,14 @@ struct ScatterBuilder : rewright::testing::GraphBuilder {
   std::string reduction() {
     return std::vector<std::string>{"none", "add", "mul", "max", "min"}[static_cast<std::size_t>(pick(0, 4))];
   }
-  DataType element() { return pick(0, 3) == 0 ? DataType::kInt64 : pick(0, 3) == 0 ? DataType::kDouble : DataType::kFloat; }
+  DataType element() {  // of updates that may come from tiles
+    return pick(0, 3) == 0 ? DataType::kInt64 : pick(0, 3) == 0 ? DataType::kDouble : DataType::kFloat;
+  }
+  DataType any_element() {
+    static constexpr DataType kOthers[] = {DataType::kInt64, DataType::kDouble, DataType::kInt32, DataType::kInt16,
+                                           DataType::kInt8};
+    return pick(0, 1) == 0 ? DataType::kFloat : kOthers[pick(0, 4)];
+  }
   DataType index() { return pick(0, 1) == 0 ? DataType::kInt32 : DataType::kInt64; }
 };
 
@@ -119,11 +126,13 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
     }
     const auto axis = static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 1));
     from[axis] = b.pick(1, 9);
-    const DataType type = b.element();
-    const ValueId x = b.input(type, sizes),
+    const bool is_byte = seed % 4 == 0;  // which are only moved
+    const DataType type = is_byte ? (b.pick(0, 1) ? DataType::kBool : DataType::kUint8) : b.any_element();
+    const ValueId x = b.input(type, sizes, is_byte ? 0 : -2, is_byte ? 1 : 2),
                   at = b.given(b.positions(b.index(), from, [&](std::int64_t) { return sizes[axis]; }));
-    const ValueId y = node(b.graph, "ScatterElements", {x, at, b.input(type, from)},
-                           {{"axis", Index(axis)}, {"reduction", b.reduction()}})[0];
+    const ValueId updates = b.input(type, from, is_byte ? 0 : -2, is_byte ? 1 : 2);
+    const ValueId y = node(b.graph, "ScatterElements", {x, at, updates},
+                           {{"axis", Index(axis)}, {"reduction", is_byte ? "none" : b.reduction()}})[0];
     b.graph.add_output("y", y);
     check_graph(b.graph, b.inputs);
   }

@@ -1,6 +1,10 @@
 #include "runtime/cpu/planning/precision.h"
 
 #include <map>
+#include <set>
+
+#include "runtime/planning/graph_facts.h"
+#include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
 
@@ -11,6 +15,21 @@ bool is_narrow(DataType type) { return is_real(type) && type != DataType::kDoubl
 TensorType widened(TensorType type) {
   if (is_narrow(type.type)) type.type = DataType::kDouble;
   return type;
+}
+
+// Nodes that only move elements on the way to outputs: of 16 bits they move half as much.
+std::set<const Node*> moves_to_outputs(const Graph& graph) {
+  std::set<ValueId> computed;  // values that other nodes read, too
+  std::set<const Node*> moves;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    const Node& n = **node;
+    const bool may_move = n.op != nullptr && n.outputs.size() == 1 && n.inputs.size() > 0 && !computed.contains(n.outputs[0]);
+    if (may_move && planning::traits_of(planning::define(graph, n)).moved == 0)
+      moves.insert(&n);
+    else
+      computed.insert(n.inputs.begin(), n.inputs.end());
+  }
+  return moves;
 }
 
 }  // namespace
@@ -42,14 +61,18 @@ Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& round
     return wide.add_node(cast, std::move(attributes), {v}).at(0);
   };
   std::map<ValueId, ValueId> copies{{kNoValue, kNoValue}};
+  std::map<ValueId, ValueId> moved;  // values that keep their type
   try {
-    for (const ValueId i : graph.inputs()) {
-      const ValueId copy = wide.add_input(graph.value(i).name, graph.value(i).type);
-      copies[i] = is_short_value(i) ? converted(copy, DataType::kFloat) : copy;
-    }
+    const std::set<const Node*> moves = moves_to_outputs(graph);
+    for (const ValueId i : graph.inputs())
+      (is_short_value(i) ? moved : copies)[i] = wide.add_input(graph.value(i).name, graph.value(i).type);
     const auto copy_of = [&](ValueId v) {
       const auto [found, added] = copies.emplace(v, kNoValue);
       if (!added) return found->second;
+      if (const auto given = moved.find(v); given != moved.end()) {
+        found->second = converted(given->second, DataType::kFloat);
+        return found->second;
+      }
       Tensor tensor = graph.value(v).constant;
       if (is_short(tensor.type())) tensor = Tensor::from_reals(DataType::kFloat, tensor.sizes(), tensor.reals());
       found->second = wide.add_constant(std::move(tensor), graph.value(v).name);
@@ -58,6 +81,14 @@ Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& round
     for (const auto& node : graph.nodes()) {
       if (node->op == nullptr) return graph;
       Attributes attributes = node->attributes;
+      if (const auto source = node->inputs.empty() ? moved.end() : moved.find(node->inputs[0]);
+          source != moved.end() && moves.contains(node.get())) {
+        std::vector<ValueId> inputs{source->second};
+        for (std::size_t i = 1; i < node->inputs.size(); ++i) inputs.push_back(copy_of(node->inputs[i]));
+        const ValueId result = node->outputs[0];
+        moved[result] = wide.add_node(*node->op, std::move(attributes), inputs, {graph.value(result).name}).at(0);
+        continue;
+      }
       for (AttributeValue& a : attributes)
         if (auto* tensor = std::get_if<Tensor>(&a); tensor != nullptr && is_short(tensor->type()))
           *tensor = Tensor::from_reals(DataType::kFloat, tensor->sizes(), tensor->reals());
@@ -79,7 +110,10 @@ Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& round
       }
     }
     for (const GraphOutput& o : graph.outputs())
-      wide.add_output(o.name, is_short(o.type.type) ? converted(copy_of(o.value), o.type.type) : copy_of(o.value));
+      if (const auto kept = moved.find(o.value); kept != moved.end())
+        wide.add_output(o.name, kept->second);
+      else
+        wide.add_output(o.name, is_short(o.type.type) ? converted(copy_of(o.value), o.type.type) : copy_of(o.value));
   } catch (const Error&) {
     return graph;
   }
