@@ -1,4 +1,5 @@
 // Fourier transforms, windows and filters.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "operators/definitions/axes.h"
+#include "operators/procedures/fourier.h"
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 #include "operators/tensor_parts.h"
@@ -17,48 +19,39 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// y[k] = sum(n) x[n] * exp(-+ 2 pi i k n / N), for the first `bins` k.
-std::vector<Complex> transformed(const std::function<void()>& checkpoint, const std::vector<Complex>& x, std::int64_t bins,
-                                 bool inverse) {
-  const auto length = static_cast<std::int64_t>(x.size());
-  std::vector<Complex> roots(x.size()), y(static_cast<std::size_t>(bins));
-  for (std::int64_t n = 0; n < length; ++n)
-    roots[static_cast<std::size_t>(n)] =
-        std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(n) / static_cast<double>(length));
-  for (std::int64_t k = 0; k < bins; ++k) {
-    if (checkpoint) checkpoint();
-    Complex total = 0;
-    std::int64_t phase = 0;
-    for (std::int64_t n = 0; n < length; ++n) {
-      total += x[static_cast<std::size_t>(n)] * roots[static_cast<std::size_t>(phase)];
-      phase = (phase + k) % length;
-    }
-    y[static_cast<std::size_t>(k)] = inverse ? total / static_cast<double>(length) : total;
-  }
-  return y;
-}
-
 // A transform of one signal: `given` entries of one part (real) or two (complex) each, cut or padded with zeros to `length`.
 struct Transform {
   std::int64_t given, parts, length, bins;
   bool inverse = false, to_real = false;  // to_real: from the half of the spectrum that is not redundant
 
   std::int64_t result_parts() const { return to_real ? 1 : 2; }
-  // `at(n, p)` is part p of entry n. Returns the parts of the results.
-  template <class At>
-  std::vector<double> of(const std::function<void()>& checkpoint, const At& at) const {
-    std::vector<Complex> signal(static_cast<std::size_t>(length));
-    for (std::int64_t n = 0; n < std::min(given, length); ++n)
-      signal[static_cast<std::size_t>(n)] = {at(n, 0), parts == 2 ? at(n, 1) : 0};
-    if (to_real)
-      for (std::int64_t n = length / 2 + 1; n < length; ++n)
-        signal[static_cast<std::size_t>(n)] = std::conj(signal[static_cast<std::size_t>(length - n)]);
-    std::vector<double> result;
-    for (const Complex& y : transformed(checkpoint, signal, bins, inverse)) {
-      result.push_back(y.real());
-      if (!to_real) result.push_back(y.imag());
+  // Transforms `count` signals. `at(s, n, p)` is part p of entry n of signal s, and put(s, k, p, value) gets those of results.
+  template <class At, class Put>
+  void each(std::int64_t count, const std::function<void()>& checkpoint, const At& at, const Put& put) const {
+    if (length == 0 || bins == 0) return;
+    const Fourier fourier(length);
+    Batch batch(length);
+    // Two signals of real numbers, or two spectra of such signals, are one transform: their sum, the second one times i.
+    const std::int64_t together = parts == 1 || to_real ? 2 : 1;
+    for (std::int64_t first = 0; first < count;) {
+      if (checkpoint) checkpoint();
+      const auto fill = [&](std::int64_t step) {
+        batch.clear();
+        for (std::int64_t l = 0; l < kLanes; ++l)
+          for (std::int64_t k = 0; k < step && first + l * step + k < count; ++k)
+            add(batch, l, k == 1, [&](std::int64_t n, std::int64_t p) { return at(first + l * step + k, n, p); });
+      };
+      std::int64_t step = together;
+      fill(step);
+      if (step == 2 && !batch.is_finite()) fill(step = 1);  // what is not finite would spread to the other signal
+      inverse ? fourier.transform(batch.im, batch.re) : fourier.transform(batch.re, batch.im);
+      for (std::int64_t l = 0; l < kLanes; ++l)
+        for (std::int64_t k = 0; k < step && first + l * step + k < count; ++k) {
+          const std::int64_t signal = first + l * step + k;
+          give(batch, l, step == 2, k == 1, [&](std::int64_t n, std::int64_t p, double v) { put(signal, n, p, v); });
+        }
+      first += kLanes * step;
     }
-    return result;
   }
 
   // The transform is linear; this is its matrix, [given * parts, bins * result parts]. nullopt if it would be too big.
@@ -66,13 +59,71 @@ struct Transform {
     constexpr std::int64_t kMost = 1 << 24;
     const std::int64_t rows = given * parts, columns = bins * result_parts();
     if (rows > kMost / std::max<std::int64_t>(columns, 1)) return std::nullopt;
-    std::vector<double> elements;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const auto unit = [&](std::int64_t n, std::int64_t p) { return n * parts + p == row ? 1.0 : 0.0; };
-      const std::vector<double> image = of({}, unit);
-      elements.insert(elements.end(), image.begin(), image.end());
-    }
+    std::vector<double> elements(static_cast<std::size_t>(rows * columns));
+    each(
+        rows, {}, [&](std::int64_t row, std::int64_t n, std::int64_t p) { return n * parts + p == row ? 1.0 : 0.0; },
+        [&](std::int64_t row, std::int64_t k, std::int64_t p, double v) {
+          elements[static_cast<std::size_t>(row * columns + k * result_parts() + p)] = v;
+        });
     return Tensor::from_reals(type, {rows, columns}, elements);
+  }
+
+ private:
+  static constexpr std::int64_t kLanes = Fourier::kLanes;
+  struct Batch {
+    explicit Batch(std::int64_t length) : re(static_cast<std::size_t>(length * kLanes)), im(re.size()) {}
+    void clear() {
+      std::fill(re.begin(), re.end(), 0.0);
+      std::fill(im.begin(), im.end(), 0.0);
+    }
+    bool is_finite() const {
+      const auto finite = [](double v) { return std::isfinite(v); };
+      return std::all_of(re.begin(), re.end(), finite) && std::all_of(im.begin(), im.end(), finite);
+    }
+    static std::size_t place(std::int64_t n, std::int64_t lane) { return static_cast<std::size_t>(n * kLanes + lane); }
+    std::vector<double> re, im;
+  };
+
+  // Adds a signal to a lane, times i if it is the second one.
+  template <class At>
+  void add(Batch& batch, std::int64_t lane, bool second, const At& at) const {
+    const auto put = [&](std::int64_t n, double re, double im) {
+      batch.re[Batch::place(n, lane)] += second ? -im : re;
+      batch.im[Batch::place(n, lane)] += second ? re : im;
+    };
+    if (!to_real) {
+      for (std::int64_t n = 0; n < std::min(given, length); ++n) put(n, at(n, 0), parts == 2 ? at(n, 1) : 0);
+      return;
+    }
+    // The other half of the spectrum; what is its own conjugate is real.
+    for (std::int64_t n = 0; n < std::min(given, length / 2 + 1); ++n) {
+      const bool is_real = n == 0 || 2 * n == length;
+      const double re = at(n, 0), im = parts == 2 && !is_real ? at(n, 1) : 0;
+      put(n, re, im);
+      if (!is_real) put(length - n, re, -im);
+    }
+  }
+
+  template <class Put>
+  void give(const Batch& batch, std::int64_t lane, bool of_two, bool second, const Put& put) const {
+    const double scale = inverse ? 1 / static_cast<double>(length) : 1;
+    for (std::int64_t k = 0; k < bins; ++k) {
+      double re = batch.re[Batch::place(k, lane)], im = batch.im[Batch::place(k, lane)];
+      if (to_real) {
+        put(k, 0, (second ? im : re) * scale);
+        continue;
+      }
+      if (of_two) {  // the spectrum of a real signal is its own conjugate, mirrored
+        const std::size_t mirrored = Batch::place((length - k) % length, lane);
+        const double mirrored_re = batch.re[mirrored], mirrored_im = batch.im[mirrored];
+        const Complex first((re + mirrored_re) / 2, (im - mirrored_im) / 2),
+            other((im + mirrored_im) / 2, (mirrored_re - re) / 2);
+        re = second ? other.real() : first.real();
+        im = second ? other.imag() : first.imag();
+      }
+      put(k, 0, re * scale);
+      put(k, 1, im * scale);
+    }
   }
 };
 
@@ -108,7 +159,9 @@ Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::opt
 void run_dft(Call& call) {
   const Tensor& x = call.tensor(0);
   const auto number = [&](std::size_t i) { return call.has_input(i) ? std::optional(call.integer_input(i)) : std::nullopt; };
-  const auto [axis, transform] = read_dft(call, call.opset(), x.sizes(), number(1), number(2));
+  const Dft dft = read_dft(call, call.opset(), x.sizes(), number(1), number(2));
+  const std::size_t axis = dft.axis;
+  const Transform& transform = dft.transform;
   const AxisView view(x.sizes(), axis);
   const std::int64_t parts = transform.parts, result_parts = transform.result_parts(), inner = view.after / parts;
   const std::vector<double> values = x.reals();
@@ -116,17 +169,18 @@ void run_dft(Call& call) {
   sizes[axis] = transform.bins;
   sizes.back() = result_parts;
   std::vector<double> result = zeros(sizes);
-  for (std::int64_t b = 0; b < view.before && !result.empty(); ++b)
-    for (std::int64_t a = 0; a < inner; ++a) {
-      const auto at = [&](std::int64_t n, std::int64_t p) {
-        return values[static_cast<std::size_t>(((b * view.size + n) * inner + a) * parts + p)];
-      };
-      const std::vector<double> y = transform.of([&] { call.checkpoint(); }, at);
-      for (std::int64_t k = 0; k < transform.bins; ++k)
-        for (std::int64_t p = 0; p < result_parts; ++p)
-          result[static_cast<std::size_t>(((b * transform.bins + k) * inner + a) * result_parts + p)] =
-              y[static_cast<std::size_t>(k * result_parts + p)];
-    }
+  // Entry n of signal s is number [s / inner, n, s % inner] of a tensor with `size` entries.
+  const auto place = [&](std::int64_t s, std::int64_t size, std::int64_t n) {
+    return (s / inner * size + n) * inner + s % inner;
+  };
+  transform.each(
+      result.empty() ? 0 : view.before * inner, [&] { call.checkpoint(); },
+      [&](std::int64_t s, std::int64_t n, std::int64_t p) {
+        return values[static_cast<std::size_t>(place(s, view.size, n) * parts + p)];
+      },
+      [&](std::int64_t s, std::int64_t k, std::int64_t p, double v) {
+        result[static_cast<std::size_t>(place(s, transform.bins, k) * result_parts + p)] = v;
+      });
   call.give(Tensor::from_reals(x.type(), std::move(sizes), result));
 }
 
@@ -229,24 +283,24 @@ Stft read_stft(const OnnxAttributes& node, const Sizes& sizes, std::int64_t step
 void run_stft(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::vector<double> window = call.has_input(2) ? call.reals(2) : std::vector<double>();
-  const auto [step, frames, transform] =
-      read_stft(call, x.sizes(), call.integer_input(1), static_cast<std::int64_t>(window.size()),
-                call.has_input(3) ? std::optional(call.integer_input(3)) : std::nullopt);
-  const std::int64_t parts = transform.parts;
+  const Stft stft = read_stft(call, x.sizes(), call.integer_input(1), static_cast<std::int64_t>(window.size()),
+                              call.has_input(3) ? std::optional(call.integer_input(3)) : std::nullopt);
+  const Transform& transform = stft.transform;
+  const std::int64_t parts = transform.parts, frames = stft.frames;
   const Sizes sizes{x.sizes()[0], frames, transform.bins, 2};
   require_few(element_count(sizes));
   const std::vector<double> values = x.reals();
-  std::vector<double> result;
-  for (std::int64_t b = 0; b < x.sizes()[0]; ++b)
-    for (std::int64_t f = 0; f < frames; ++f) {
-      const std::int64_t first = b * x.sizes()[1] + f * step;
-      const auto at = [&](std::int64_t n, std::int64_t p) {
-        return values[static_cast<std::size_t>((first + n) * parts + p)] *
-               (window.empty() ? 1 : window[static_cast<std::size_t>(n)]);
-      };
-      const std::vector<double> y = transform.of([&] { call.checkpoint(); }, at);
-      result.insert(result.end(), y.begin(), y.end());
-    }
+  std::vector<double> result = zeros(sizes);
+  const auto at = [&](std::int64_t s, std::int64_t n, std::int64_t p) {
+    const std::int64_t first = s / frames * x.sizes()[1] + s % frames * stft.step;
+    return values[static_cast<std::size_t>((first + n) * parts + p)] *
+           (window.empty() ? 1 : window[static_cast<std::size_t>(n)]);
+  };
+  transform.each(
+      x.sizes()[0] * frames, [&] { call.checkpoint(); }, at,
+      [&](std::int64_t s, std::int64_t k, std::int64_t p, double v) {
+        result[static_cast<std::size_t>((s * transform.bins + k) * 2 + p)] = v;
+      });
   call.give(Tensor::from_reals(x.type(), sizes, result));
 }
 
