@@ -46,9 +46,10 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
                                            std::vector<TileOperand> operands, const TileOptions& options) {
   try {
     const Computed computed = with_split_axes({given, given_position, given_output.sizes}, given_output, operands);
-    const auto& [element, position, sizes] = computed;
+    const Element& element = computed.element;
+    const Indices& position = computed.position;
     TileOperand output = given_output;
-    output.sizes = sizes;
+    output.sizes = computed.sizes;
     const Variables variables = computed.variables();
     const bool in_double = options.precision_double || wants_double(output, operands);
     if (options.in_order && !(output.layout.plain() && is_held(output.type, in_double))) return nullptr;
