@@ -51,6 +51,10 @@ struct ProductLoops {
   Count lanes;                        // floats of a vector
   Count most_rows[kMostVectors + 1];  // of a block, by the vectors in a panel's row; 0: no such blocks
   void (*multiply)(const ProductBlock& block, Count rows, Count vectors);
+  // One row times several panels at once: the sums of a single one would wait for each other. Each panel begins `panel_floats`
+  // after the one before it, and its columns of start and y follow that one's. The same bits as one by one; prefetches nothing.
+  void (*multiply_row)(const ProductBlock& block, Count vectors, Count panel_floats);
+  Count row_panels[kMostVectors + 1];  // their number, by the vectors in a panel's row
 
   // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN. Errors are below 4e-7 of the result, or 1.2e-6 of an argument of at
   // most 1.

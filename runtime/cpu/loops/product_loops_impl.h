@@ -96,8 +96,10 @@ void multiply_part(const ProductBlock& block, Count rows, Count vectors) {
   }
 }
 
-void multiply(const ProductBlock& block, Count rows, Count vectors) {
-  if (block.depth <= kSummed + kSummed / 2) return multiply_part(block, rows, vectors);
+// Calls `multiply` for each part of the depth.
+template <class Multiply>
+inline void in_parts(const ProductBlock& block, Count vectors, const Multiply& multiply) {
+  if (block.depth <= kSummed + kSummed / 2) return multiply(block);
   const Count parts = (block.depth + kSummed / 2) / kSummed;
   ProductBlock part = block;
   for (Count p = 0; p < parts; ++p) {
@@ -106,10 +108,57 @@ void multiply(const ProductBlock& block, Count rows, Count vectors) {
     part.a = block.a + k * block.a_columns;
     part.panel = block.panel + k * vectors * kLanes;
     part.ahead = block.ahead + k * block.ahead_step;
-    multiply_part(part, rows, vectors);
+    multiply(part);
     part.start = block.y;
     part.start_stride = block.y_stride;
   }
+}
+
+void multiply(const ProductBlock& block, Count rows, Count vectors) {
+  in_parts(block, vectors, [&](const ProductBlock& part) { multiply_part(part, rows, vectors); });
+}
+
+#define REWRIGHT_ROW_PANELS \
+  { 0, 8, 4, 2, 2 }
+constexpr Count kRowPanels[] = REWRIGHT_ROW_PANELS;
+
+template <Count kVectors>
+void multiply_row_part(const ProductBlock& b, Count panel_floats) {
+  constexpr Count kPanels = kRowPanels[kVectors];
+  V sum[kPanels][kVectors] = {};
+  const float *a = b.a, *panel = b.panel;
+  for (Count k = 0; k < b.depth; ++k) {
+    const V x = splat(*a);
+#pragma GCC unroll 8
+    for (Count p = 0; p < kPanels; ++p)
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) sum[p][v] += x * load(panel + p * panel_floats + v * kLanes);
+    a += b.a_columns;
+    panel += kVectors * kLanes;
+  }
+#pragma GCC unroll 8
+  for (Count p = 0; p < kPanels; ++p)
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) {
+      const Count at = (p * kVectors + v) * kLanes;
+      if (b.start != nullptr) sum[p][v] += load(b.start + at);
+      store(b.y + at, sum[p][v]);
+    }
+}
+
+void multiply_row(const ProductBlock& block, Count vectors, Count panel_floats) {
+  in_parts(block, vectors, [&](const ProductBlock& part) {
+    switch (vectors) {
+      case 1:
+        return multiply_row_part<1>(part, panel_floats);
+      case 2:
+        return multiply_row_part<2>(part, panel_floats);
+      case 3:
+        return multiply_row_part<3>(part, panel_floats);
+      default:
+        return multiply_row_part<4>(part, panel_floats);
+    }
+  });
 }
 
 // ---- Functions. In this order each bound is one instruction, and NaN passes through. (GCC would turn around the comparison
@@ -370,8 +419,9 @@ void normalize(float* y, const float* x, Count n, bool centered, float epsilon, 
     y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
 }
 
-constexpr ProductLoops kTable{kLanes,  REWRIGHT_BLOCK_ROWS, multiply,        apply,    add, transpose, exponentials, scale,
-                              softmax, log_softmax,         softmax_columns, normalize};
+constexpr ProductLoops kTable{
+    kLanes,    REWRIGHT_BLOCK_ROWS, multiply, multiply_row, REWRIGHT_ROW_PANELS, apply,           add,
+    transpose, exponentials,        scale,    softmax,      log_softmax,         softmax_columns, normalize};
 
 }  // namespace
 

@@ -36,7 +36,10 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
     const Count rows = part.last_row - part.first_row;
     const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
     const Count blocks = quotient_rounded_up(bottom - top, loops->most_rows[b.vectors]);
-    for (Count p = part.first_panel; p < part.last_panel; ++p) {
+    const bool one_row = bottom - top == 1 && panels == nullptr;
+    for (Count p = part.first_panel, count = 1; p < part.last_panel; p += count) {
+      const Count together = loops->row_panels[b.vectors];
+      count = one_row && p + together <= part.last_panel && (p + together) * width <= b.columns ? together : 1;
       const Count columns = std::min(width, b.columns - p * width);
       float* const target = columns < width ? partial : y + top * y_rows + p * width;
       const Count stride = columns < width ? width : y_rows;
@@ -58,10 +61,13 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
           block.start_stride = k > 0 ? stride : 0;
           block.ahead = ahead + i * each * block.depth;
           block.ahead_step = each;
-          loops->multiply(block, last - first, b.vectors);
+          if (count > 1)
+            loops->multiply_row(block, b.vectors, b.panel_floats());
+          else
+            loops->multiply(block, last - first, b.vectors);
         }
       }
-      finish(columns < width ? partial : nullptr, y, addends, top, bottom, p);
+      for (Count done = p; done < p + count; ++done) finish(columns < width ? partial : nullptr, y, addends, top, bottom, done);
     }
   }
 }
