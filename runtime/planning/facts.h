@@ -64,6 +64,13 @@ struct Traits {
 };
 Traits traits_of(const Definition& definition);
 
+// How a node whose first output has elements of its first input moves them.
+struct Movement {
+  bool in_order = false;    // the result has all of them, in the same order
+  bool along_axes = false;  // each position of the operand is a number, or one of the result's
+};
+Movement movement_of(const Definition& definition, const Sizes& result, const Sizes& operand);
+
 // A graph of known sizes.
 class Facts {
  public:
@@ -74,6 +81,10 @@ class Facts {
   virtual const Tensor& constant(ValueId value) const = 0;
   virtual const Definition& define(const Node& node) const = 0;
   virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
+  // Of a node with a first input.
+  virtual Movement movement(const Node& node) const {
+    return movement_of(define(node), info(node.outputs[0]).sizes, info(node.inputs[0]).sizes);
+  }
   // Does an output depend on the node, other than through values known at planning time?
   virtual bool needed(std::size_t node) const = 0;
   // Adds a constant that is not in the graph; returns the number by which the functions above know it.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/planning/affine.h"
+#include "runtime/planning/facts.h"
 
 namespace rewright::planning {
 
@@ -102,6 +103,16 @@ bool keeps_order(const Element& element, const Indices& position, const Sizes& s
     if (address != number) return false;
   }
   return true;
+}
+
+Movement movement_of(const Definition& definition, const Sizes& result, const Sizes& operand) {
+  const Output& output = definition.outputs()[0];
+  const auto is_along = [](const Index& i) { return i.is_constant() || i.as_atom() != nullptr; };
+  Movement movement;
+  if (!output.element || output.element->kind != ElementNode::Kind::kRead) return movement;
+  movement.along_axes = std::all_of(output.element->position.begin(), output.element->position.end(), is_along);
+  movement.in_order = keeps_order(output.element, output.position, result, operand);
+  return movement;
 }
 
 }  // namespace rewright::planning

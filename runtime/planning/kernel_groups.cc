@@ -1,10 +1,8 @@
 // Groups kernels with the surrounding nodes that they absorb.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "runtime/planning/composer.h"
-#include "runtime/planning/keeps_order.h"
 #include "runtime/planning/partition.h"
 
 namespace rewright::planning {
@@ -16,7 +14,7 @@ constexpr std::size_t kMaxChain = 8;  // nodes after a kernel that are considere
 // Collected elementwise nodes after a value.
 struct Collected {
   std::vector<int> nodes;
-  std::set<ValueId> values;  // the start and the nodes' results
+  std::vector<ValueId> values;  // the start and the nodes' results
 
   bool has(int node) const { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); }
 };
@@ -109,7 +107,8 @@ class KernelGroups {
   }
 
   // Dissolves kernels that only move elements, and views, before the elementwise nodes that compute the value for this reader
-  // alone. All are then one expression, which the reader may compute (absorb_operand).
+  // alone. All are then one expression, which the reader may compute (absorb_operand). Views at other positions than those of
+  // their results (a reshape's) stay: they would hide that whole rows are read.
   void free_moves(ValueId value, int reader) {
     const int producer = value == kNoValue || kernels_.constant(value) ? -1 : p_.producers[value];
     if (producer < 0 || p_.uses.only_node(value) != reader) return;
@@ -121,20 +120,12 @@ class KernelGroups {
     int& number = p_.group_of[static_cast<std::size_t>(producer)];
     if (number < 0) return;
     Group& group = p_.groups[static_cast<std::size_t>(number)];
-    const bool only_moves = group.kernel && group.kernel->only_moves(), is_view = group.view && keeps_axes(producer);
+    const bool only_moves = group.kernel && group.kernel->only_moves(),
+               is_view = group.view && kernels_.movement(p_.node(producer)).along_axes;
     if (group.nodes.size() != 1 || !(only_moves || is_view)) return;
     group.nodes.clear();  // dropped in the end
     number = -1;
     if (is_view) free_moves(p_.node(producer).inputs[0], producer);
-  }
-
-  // Does the node read its operand at the positions of its result, up to axes of size 1? Other positions (a reshape's) would
-  // hide that whole rows are read.
-  bool keeps_axes(int n) const {
-    const Element& element = kernels_.define(p_.node(n)).outputs()[0].element;
-    const auto is_kept = [](const Index& i) { return i.is_constant() || i.as_atom() != nullptr; };
-    return element->kind == ElementNode::Kind::kRead &&
-           std::all_of(element->position.begin(), element->position.end(), is_kept);
   }
 
   // ---- After a kernel
@@ -196,7 +187,7 @@ class KernelGroups {
       const DataType type = kernels_.info(result).type;
       const bool quantizes = kernels_.fuses_quantization() && is_8_bits(type);
       chain.nodes.push_back(next);
-      chain.values.insert(result);
+      chain.values.push_back(result);
       if (is_closed(chain, result) && chain.nodes.size() > at_least && !dequantizes(given.type, type)) {
         if (quantizes && is_8_bits(given.type)) add_sources(chain.nodes);
         std::sort(chain.nodes.begin(), chain.nodes.end());
@@ -264,8 +255,7 @@ class KernelGroups {
     const ValueInfo input = kernels_.info(node.inputs[0]), result = kernels_.info(node.outputs[0]);
     if (input.type != result.type || element_count(input.sizes) != element_count(result.sizes)) return false;
     if (is_between_quantized(n) || is_moved_before(node.inputs[0], n)) return false;
-    const Output& output = kernels_.define(node).outputs()[0];
-    return keeps_order(output.element, output.position, result.sizes, input.sizes);
+    return kernels_.movement(node).in_order;
   }
 
   // Is the node between a dequantization and a quantization? Then all three are one function of bytes.

@@ -1,7 +1,6 @@
 #include "runtime/planning/value_uses.h"
 
 #include <algorithm>
-#include <set>
 
 namespace rewright::planning {
 
@@ -9,9 +8,9 @@ ValueUses::ValueUses(const Graph& graph, const std::function<bool(std::size_t no
     : nodes_(graph.value_count()), is_output_(graph.value_count()) {
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     if (!needed(n)) continue;
-    const auto& inputs = graph.nodes()[n]->inputs;
-    for (const ValueId i : std::set<ValueId>(inputs.begin(), inputs.end()))
-      if (i != kNoValue) nodes_[i].push_back(static_cast<std::int32_t>(n));
+    const auto number = static_cast<std::int32_t>(n);
+    for (const ValueId i : graph.nodes()[n]->inputs)
+      if (i != kNoValue && (nodes_[i].empty() || nodes_[i].back() != number)) nodes_[i].push_back(number);
   }
   for (const GraphOutput& o : graph.outputs()) is_output_[o.value] = true;
 }

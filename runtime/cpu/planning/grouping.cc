@@ -17,6 +17,9 @@ class Grouping final : public planning::DeviceKernels {
   const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
   const Definition& define(const Node& node) const override { return planner_.define(node); }
   planning::Traits traits(const Node& node) const override { return planner_.traits(node); }
+  planning::Movement movement(const Node& node) const override {
+    return planner_.recognitions().movements.recall(operands_name(graph(), node), [&] { return Facts::movement(node); });
+  }
   bool needed(std::size_t node) const override { return planner_.is_needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return has_node_kernels(operator_name); }

@@ -17,14 +17,8 @@ constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
 // A name for everything that a definition depends on, including the node: definitions of two nodes that are composed need
 // distinct variables.
 std::uint64_t definition_name(const Graph& graph, const Node& node) {
-  std::uint64_t name = hash_mix(hash_text("definition"), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
+  std::uint64_t name = operands_name(graph, node);
   for (const ValueId output : node.outputs) name = hash_mix(name, output);
-  for (const std::optional<TensorType>& type : graph.operand_types(node)) {
-    name = hash_mix(name, type ? 1 + static_cast<std::uint64_t>(type->type) : 0);
-    if (!type) continue;
-    name = hash_mix(name, type->shape.size());
-    for (const Index& size : type->shape) name = hash_mix(name, size.hash());
-  }
   return name;
 }
 
@@ -38,15 +32,17 @@ Tensor part_of(const Tensor& tensor, std::int64_t first, DataType type, Sizes si
 KnownValues::KnownValues(Graph graph, const PlanOptions& options)
     : graph_(std::move(graph)),
       constants_(graph_.value_count()),
+      infos_(graph_.value_count()),
       producers_(graph_.producers()),
       recognitions_(options.recognitions ? options.recognitions : std::make_shared<Recognitions>()) {
   find_constants(options);
   needed_ = planning::needed_nodes(graph_, [&](ValueId v) { return is_constant(v); });
 }
 
-ValueInfo KnownValues::info(ValueId value) const {
-  if (value >= graph_.value_count()) return {constants_[value].type(), constants_[value].sizes()};
-  return planning::value_info(graph_, value);
+const ValueInfo& KnownValues::info(ValueId value) const {
+  std::optional<ValueInfo>& info = infos_[value];
+  if (!info) info = planning::value_info(graph_, value);
+  return *info;
 }
 
 const Definition& KnownValues::define(const Node& node) const {
@@ -69,6 +65,7 @@ const Node* KnownValues::producer(ValueId value) const {
 int KnownValues::producer_number(ValueId value) const { return value >= producers_.size() ? -1 : producers_[value]; }
 
 ValueId KnownValues::add_constant_value(Tensor tensor) {
+  infos_.emplace_back(ValueInfo{tensor.type(), tensor.sizes()});
   constants_.push_back(std::move(tensor));
   return static_cast<ValueId>(constants_.size() - 1);
 }

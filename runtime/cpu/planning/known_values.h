@@ -1,6 +1,7 @@
 // Facts about a graph's values before it runs: types, sizes, and the contents of constants.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,7 +27,7 @@ class KnownValues {
 
   const Graph& graph() const { return graph_; }
   // Throws Error(kUnsupported) if the value's type or sizes are unknown.
-  ValueInfo info(ValueId value) const;
+  const ValueInfo& info(ValueId value) const;
   static bool has(const Node& node, std::size_t input) { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
   Recognitions& recognitions() const { return *recognitions_; }
   // Cached by node.
@@ -65,7 +66,8 @@ class KnownValues {
   void find_matrices();
 
   Graph graph_;
-  mutable std::vector<Tensor> constants_;  // by value
+  mutable std::vector<Tensor> constants_;               // by value
+  mutable std::deque<std::optional<ValueInfo>> infos_;  // by value; nullopt: not asked for yet
   // Constants with the elements of another one in another order, such as transposed weights. Usually only products read them,
   // and pack them from the source.
   std::map<ValueId, ConstantMatrix> matrices_;

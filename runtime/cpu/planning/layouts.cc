@@ -30,13 +30,18 @@ LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
   return needs;
 }
 
+bool chooses_layout(const Group& group) {
+  if (group.kernel) return dynamic_cast<const ChoosesLayout*>(group.kernel.get()) != nullptr;
+  return group.chain && group.result != kNoValue;
+}
+
 LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
-  if (group.kernel) {
-    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.kernel.get()))
-      return chooses->layout_needs(planner);
-  } else if (group.chain && group.result != kNoValue) {
-    return chain_needs(planner, group);
-  }
+  if (!chooses_layout(group)) return {0, kNoSuchKernel};
+  return group.kernel ? dynamic_cast<const ChoosesLayout&>(*group.kernel).layout_needs(planner) : chain_needs(planner, group);
+}
+
+// What a group without a choice reads: everything row-major.
+std::vector<ValueId> plain_operands(const Planner& planner, const Group& group) {
   const auto nodes = planner.graph().nodes();
   const auto is_computed_within = [&](ValueId v) {
     return std::any_of(group.nodes.begin(), group.nodes.end(), [&](int n) {
@@ -44,11 +49,11 @@ LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
       return std::find(outputs.begin(), outputs.end(), v) != outputs.end();
     });
   };
-  LayoutNeeds plain{0, kNoSuchKernel};
+  std::vector<ValueId> operands;
   for (const int n : group.nodes)
     for (const ValueId v : nodes[n]->inputs)
-      if (!is_computed_within(v)) plain.operands.push_back(v);
-  return plain;
+      if (!is_computed_within(v)) operands.push_back(v);
+  return operands;
 }
 
 // A value with channels and pixels.
@@ -68,33 +73,39 @@ double change_nanoseconds(const ValueInfo& v) {
 
 std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vector<Group>& groups) {
   const Graph& graph = planner.graph();
-  std::vector<LayoutStep> steps;
-  std::vector<ValueId> results;  // by step with a choice; otherwise kNoValue
-  steps.reserve(groups.size() + 1), results.reserve(groups.size());
+  std::vector<LayoutNeeds> needs;
+  std::vector<ValueId> results;  // by group with a choice; otherwise kNoValue
+  needs.reserve(groups.size()), results.reserve(groups.size());
   for (const Group& group : groups) {
-    const LayoutNeeds needs = layout_needs(planner, group);
-    LayoutStep step{needs.plain, needs.channels_last, {}, {}};
-    for (const ValueId v : needs.operands)
+    needs.push_back(layout_needs(planner, group));
+    const bool may_choose = std::isfinite(needs.back().plain) && std::isfinite(needs.back().channels_last);
+    results.push_back(may_choose ? group.result : kNoValue);
+  }
+  if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return {};
+  std::map<ValueId, Layout> layouts;
+  // If no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
+  if (std::none_of(needs.begin(), needs.end(), [](const LayoutNeeds& n) { return n.channels_last < n.plain; })) {
+    for (const ValueId v : results)
+      if (v != kNoValue) layouts[v] = kPlain;
+    return layouts;
+  }
+  std::vector<LayoutStep> steps;
+  steps.reserve(groups.size() + 1);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    LayoutStep step{needs[g].plain, needs[g].channels_last, {}, {}};
+    for (const ValueId v : chooses_layout(group) ? needs[g].operands : plain_operands(planner, group))
       if (is_image(planner, v)) step.reads.push_back(static_cast<int>(v));
     std::vector<ValueId> computed{group.result};
     if (group.result == kNoValue) computed = graph.nodes()[group.nodes.back()]->outputs;
     for (const ValueId v : computed)
       if (is_image(planner, v)) step.computes.push_back(static_cast<int>(v));
     steps.push_back(std::move(step));
-    results.push_back(std::isfinite(needs.plain) && std::isfinite(needs.channels_last) ? group.result : kNoValue);
   }
   LayoutStep outputs{0, kNoSuchKernel, {}, {}};
   for (const GraphOutput& o : graph.outputs())
     if (is_image(planner, o.value)) outputs.reads.push_back(static_cast<int>(o.value));
   steps.push_back(std::move(outputs));
-  if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return {};
-  std::map<ValueId, Layout> layouts;
-  // If no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
-  if (std::none_of(steps.begin(), steps.end(), [](const LayoutStep& s) { return s.channels_last < s.plain; })) {
-    for (const ValueId v : results)
-      if (v != kNoValue) layouts[v] = kPlain;
-    return layouts;
-  }
   std::vector<double> changes(graph.value_count());
   for (const LayoutStep& step : steps)
     for (const int v : step.reads) changes[v] = change_nanoseconds(planner.info(static_cast<ValueId>(v)));

@@ -23,6 +23,18 @@ std::uint64_t traits_name(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+std::uint64_t operands_name(const Graph& graph, const Node& node) {
+  std::uint64_t name = hash_mix(hash_text(node.op->name()), hash(node.attributes));
+  for (const ValueId input : node.inputs) {
+    name = hash_mix(name, input == kNoValue ? 0 : 1 + static_cast<std::uint64_t>(graph.value(input).type.type));
+    if (input == kNoValue) continue;
+    const Indices& shape = graph.value(input).type.shape;
+    name = hash_mix(name, shape.size());
+    for (const Index& size : shape) name = hash_mix(name, size.hash());
+  }
+  return name;
+}
+
 planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph, const Node& node,
                                  const std::function<planning::Traits()>& find) {
   return recognitions.functions.recall(traits_name(graph, node), find);

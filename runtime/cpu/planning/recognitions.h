@@ -56,8 +56,11 @@ class Recollection {
 struct Recognitions {
   Recollection functions{4096};  // independent of sizes
   // For certain operand sizes; some kilobytes each. The layers of a network share them, whatever the sizes.
-  Recollection definitions{384}, expressions{96}, programs{96};
+  Recollection definitions{384}, expressions{96}, programs{96}, movements{384};
 };
+
+// A name for a node's operator and attributes, and for the types and sizes of its operands.
+std::uint64_t operands_name(const Graph& graph, const Node& node);
 
 // What `find` returns for the node; it was found before where another node of the graph, or this one at other sizes above 1,
 // has the same operator and attributes.
