@@ -21,28 +21,42 @@ bool is_special(const Index& before, const Index& after) {
 
 }  // namespace
 
-OpenGraph::OpenGraph(Graph graph) : graph_(std::move(graph)) {
+OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::move(graph)) {
   const auto numbers_of = [&](const Indices& indices) {
     std::vector<std::size_t> numbers;
     for (const Index& index : indices) numbers.push_back(number_of(index));
     return numbers;
   };
-  std::vector<bool> is_used(graph_.value_count());
-  const auto use = [&](std::span<const ValueId> ids) {
+  std::vector<bool> is_there(graph_.value_count()), is_used(graph_.value_count());
+  const auto mark = [](std::vector<bool>& values, std::span<const ValueId> ids) {
     for (const ValueId id : ids)
-      if (id != kNoValue) is_used[id] = true;
+      if (id != kNoValue) values[id] = true;
   };
-  use(graph_.inputs());
-  for (const auto& node : graph_.nodes()) use(node->inputs), use(node->parameters), use(node->outputs);
-  for (const GraphOutput& output : graph_.outputs()) is_used[output.value] = true;
+  for (std::vector<bool>* values : {&is_there, &is_used}) {
+    mark(*values, graph_.inputs());
+    for (const GraphOutput& output : graph_.outputs()) (*values)[output.value] = true;
+  }
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = *graph_.nodes()[n];
+    mark(is_there, node.inputs), mark(is_there, node.parameters), mark(is_there, node.outputs);
+    if (!used.empty() && !used[n]) continue;
+    mark(is_used, node.inputs), mark(is_used, node.outputs);
+    if (used.empty()) mark(is_used, node.parameters);
+    nodes_.push_back({n, !is_sized(node.attributes)});
+  }
   for (ValueId id = 0; id < graph_.value_count(); ++id) {
     const Value& value = graph_.value(id);
-    if (is_used[id] && has_open_sizes(value))
-      values_.push_back({id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))});
+    if (!is_there[id] || !has_open_sizes(value)) continue;
+    OpenValue open{id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))};
+    if (is_used[id]) values_.push_back(std::move(open));
   }
+  for (ValueId id = 0; id < graph_.value_count(); ++id) open_values_.push_back(has_open_sizes(graph_.value(id)));
   for (const auto& node : graph_.nodes()) {
-    is_open_.push_back(!is_sized(node->attributes));
     if (node->op != nullptr) find_requirements(*node);
+    const auto is_open = [&](ValueId id) { return id != kNoValue && open_values_[id]; };
+    if (is_sized(node->attributes) && std::none_of(node->inputs.begin(), node->inputs.end(), is_open)) continue;
+    for (const ValueId id : node->outputs)
+      if (id != kNoValue) open_values_[id] = true;
   }
 }
 
@@ -92,15 +106,18 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     return indices;
   };
   for (const OpenValue& open : values_) {
-    Value changed = graph_.value(open.id);
-    changed.type.shape = numbered(open.shape);
-    if (changed.contents) changed.contents = numbered(open.contents);
+    const Value& value = graph_.value(open.id);
+    Value changed;
+    changed.name = value.name;
+    changed.type = {value.type.type, numbered(open.shape)};
+    changed.shape_known = value.shape_known;
+    if (value.contents) changed.contents = numbered(open.contents);
     result.set_value(open.id, std::move(changed));
   }
   result.drop_nodes_from(0);
-  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-    const auto& node = graph_.nodes()[n];
-    if (!is_open_[n]) {
+  for (const UsedNode& used : nodes_) {
+    const auto& node = graph_.nodes()[used.number];
+    if (!used.is_open) {
       result.add_shared(node);
       continue;
     }

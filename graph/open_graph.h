@@ -15,10 +15,14 @@ namespace rewright::graph {
 // May be used by several threads at once.
 class OpenGraph {
  public:
-  explicit OpenGraph(Graph graph);
+  // `used`, by node: those that with_sizes returns, as long as the sizes are none that the graph has assumed away; empty: all.
+  // What others require of sizes is checked all the same.
+  explicit OpenGraph(Graph graph, const std::vector<bool>& used = {});
 
   const Graph& graph() const { return graph_; }
-  // Returns graph::with_sizes(graph(), sizes), faster.
+  // By value: do its sizes or elements depend on open sizes, apart from what inputs contribute to it?
+  const std::vector<bool>& open_values() const { return open_values_; }
+  // Returns graph::with_sizes(graph(), sizes), faster, and perhaps without unused nodes.
   Graph with_sizes(const Substitution& sizes) const;
 
  private:
@@ -32,7 +36,12 @@ class OpenGraph {
   Graph graph_;
   std::vector<Index> expressions_;  // all different
   std::vector<OpenValue> values_;
-  std::vector<bool> is_open_;            // by node: its attributes are
+  std::vector<bool> open_values_;
+  struct UsedNode {
+    std::size_t number;
+    bool is_open;  // are its attributes?
+  };
+  std::vector<UsedNode> nodes_;
   std::vector<Condition> requirements_;  // of all nodes
   bool is_regular_ = true;               // the requirements are all that nodes need for the types that the graph says
 };

@@ -65,6 +65,41 @@ std::string sized(const WithSizes& with_sizes) {
 
 }  // namespace
 
+TEST_CASE("unused nodes are left out, and what they require is not") {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    const Graph graph = random_network(random);
+    std::vector<bool> used(graph.nodes().size());
+    for (std::size_t n = 0; n < used.size(); ++n) used[n] = random() % 2 == 0;
+    const OpenGraph open(graph, used), whole(graph);
+    for (int round = 0; round < 6; ++round) {
+      const std::int64_t a = random() % 6, b = random() % 2 == 0 ? a : static_cast<std::int64_t>(random() % 6);
+      const Substitution sizes = [&](const Atom& atom) { return std::optional<Index>(atom.name == "a" ? a : b); };
+      INFO("seed " << seed << ", a = " << a << ", b = " << b << "\n" << to_string(graph));
+      std::string expected;
+      try {
+        const Graph known = whole.with_sizes(sizes), part = open.with_sizes(sizes);
+        const bool all = part.nodes().size() == known.nodes().size();  // sizes that the graph has assumed away
+        std::size_t next = 0;
+        for (std::size_t n = 0; n < used.size(); ++n) {
+          if (!all && !used[n]) continue;
+          REQUIRE(next < part.nodes().size());
+          const Node &left = *known.nodes()[n], &right = *part.nodes()[next++];
+          CHECK((left.op == right.op && left.attributes == right.attributes && left.inputs == right.inputs));
+          CHECK(left.outputs == right.outputs);
+          for (const ValueId id : left.inputs) CHECK(part.value(id).type == known.value(id).type);
+          for (const ValueId id : left.outputs) CHECK(part.value(id).type == known.value(id).type);
+        }
+        CHECK(next == part.nodes().size());
+        for (const GraphOutput& output : part.outputs()) CHECK(part.value(output.value).type == output.type);
+      } catch (const Error& error) {
+        expected = error.what();
+      }
+      CHECK(sized([&] { return open.with_sizes(sizes); }).starts_with(expected));
+    }
+  }
+}
+
 TEST_CASE("a prepared graph is given sizes as any other") {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);

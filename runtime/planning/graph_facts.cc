@@ -1,5 +1,7 @@
 #include "runtime/planning/graph_facts.h"
 
+#include <algorithm>
+
 #include "operators/readings/operation_count.h"
 
 namespace rewright::planning {
@@ -47,6 +49,22 @@ std::vector<bool> needed_nodes(const Graph& graph, const std::function<bool(Valu
       if (i != kNoValue) wanted[i] = true;
   }
   return needed;
+}
+
+std::vector<bool> planned_nodes(const Graph& graph) {
+  std::vector<bool> may_be_constant(graph.value_count());
+  for (ValueId v = 0; v < graph.value_count(); ++v) may_be_constant[v] = graph.is_constant(v);
+  for (const auto& node : graph.nodes()) {
+    if (node->op == nullptr || node->op->random()) continue;
+    const auto may_be = [&](ValueId v) { return v == kNoValue || may_be_constant[v]; };
+    if (!std::all_of(node->inputs.begin(), node->inputs.end(), may_be)) continue;
+    for (const ValueId v : node->outputs)
+      if (v != kNoValue) may_be_constant[v] = true;
+  }
+  return needed_nodes(graph, [&](ValueId v) {
+    const Value& value = graph.value(v);
+    return value.contents && value.shape_known && all_constant(value.type.shape) && !may_be_constant[v];
+  });
 }
 
 Description describe(const Graph& graph, const std::vector<int>& nodes, bool counts_operations) {

@@ -34,6 +34,10 @@ std::optional<double> only_number(const Tensor& tensor);
 // By node: does an output of the graph depend on it, other than through known values?
 std::vector<bool> needed_nodes(const Graph& graph, const std::function<bool(ValueId)>& is_known);
 
+// By node: is it part of what is planned? Not if outputs depend on it only through contents that follow from the graph's sizes,
+// which may be open. Nodes that depend on constants alone count as others do: how they are folded is decided for known sizes.
+std::vector<bool> planned_nodes(const Graph& graph);
+
 // Some nodes as shown in profiles.
 struct Description {
   std::string node;       // model's name of the last node that has one; may be empty

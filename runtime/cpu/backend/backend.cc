@@ -17,6 +17,7 @@
 #include "runtime/cpu/planning/whole_operators.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
+#include "runtime/planning/graph_facts.h"
 
 namespace rewright::cpu {
 
@@ -50,6 +51,12 @@ Graph inputs_of(const Graph& graph) {
   return result;
 }
 
+// The graph without the nodes that no plan has.
+OpenGraph planned(Graph graph) {
+  const std::vector<bool> nodes = planning::planned_nodes(graph);
+  return OpenGraph(std::move(graph), nodes);
+}
+
 // Do the tensors have the types and sizes of a plan's inputs, so that nothing is left to bind?
 bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& types) {
   if (tensors.size() != types.size()) return false;
@@ -81,12 +88,12 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       if (!by_definition) graph_ = with_whole_operators(graph_);
-      fixed_ = prepare(std::move(graph_));
+      fixed_ = prepare({std::move(graph_)});
       graph_ = std::move(inputs);  // the plan has the constants in its own form
     } else {
       if (!resources_) resources_ = std::make_shared<CpuResources>(1);
       plans_.share_bytes({resources_, &resources_->plan_bytes});
-      open_ = std::make_unique<const OpenGraph>(by_definition ? graph_ : with_whole_operators(graph_));
+      open_ = std::make_unique<const OpenGraph>(by_definition ? OpenGraph(graph_) : planned(with_whole_operators(graph_)));
       if (!by_definition) grow();
     }
   }
@@ -175,7 +182,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     SessionOptions options = options_;
     options.threads = 1, options.plan_cache.clear(), options.replacements.clear(), options.resources = resources_;
     growing_->before = std::make_unique<CpuSession>(parts->before, options);
-    growing_->rest = std::make_unique<const OpenGraph>(parts->rest);
+    growing_->rest = std::make_unique<const OpenGraph>(planned(parts->rest));
     growing_->parts = std::move(*parts);
   }
 
@@ -186,7 +193,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (!growing_->parts.serves(sizes)) return std::nullopt;
     Grown grown;
     grown.lengths = growing_->parts.lengths(sizes);
-    const auto make = [&] { return prepare(growing_->rest->with_sizes(sizes)); };
+    const auto make = [&] { return prepare({growing_->rest->with_sizes(sizes), growing_->rest.get()}); };
     try {
       grown.runner = growing_->plans.get(growing_->parts.key(inputs, grown.lengths), make);
     } catch (const Error& error) {
@@ -220,7 +227,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     const auto entry = instead_.try_emplace(sizes_of(inputs));
     if (!entry.second) return std::nullopt;
     try {
-      return translated([&] { return check_kernels(sized_graph(inputs), inputs, entry.first->second); });
+      return translated([&] { return check_kernels(sized_graph(inputs).graph, inputs, entry.first->second); });
     } catch (...) {
       instead_.erase(entry.first);
       throw;
@@ -247,11 +254,23 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return outputs;
   }
 
-  Graph sized_graph(std::span<const Tensor> inputs) const {
-    if (options_.precision_double) return open_->with_sizes(bind_sizes(graph_, inputs));
-    if (options_.check_kernels) return specialized(*open_, inputs);
-    if (only_caches_are_empty(open_->graph(), inputs)) return open_->with_sizes(bind_sizes(graph_, inputs));
-    return specialized(*open_, graph_, with_whole_operators, inputs);
+  struct SizedGraph {
+    Graph graph;
+    const OpenGraph* of = nullptr;  // whose sizes these are; null: none, or the model was read again for them
+  };
+
+  SizedGraph sized_graph(std::span<const Tensor> inputs) const {
+    if (options_.precision_double) return {open_->with_sizes(bind_sizes(graph_, inputs))};
+    if (options_.check_kernels) return {specialized(*open_, inputs)};
+    if (only_caches_are_empty(open_->graph(), inputs)) return {open_->with_sizes(bind_sizes(graph_, inputs)), open_.get()};
+    SizedGraph sized;
+    sized.of = open_.get();
+    const auto form = [&](const Graph& again) {
+      sized.of = nullptr;
+      return with_whole_operators(again);
+    };
+    sized.graph = specialized(*open_, graph_, form, inputs);
+    return sized;
   }
 
   static std::vector<Sizes> sizes_of(std::span<const Tensor> inputs) {
@@ -266,12 +285,12 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return grown ? grown : plans_.last();
   }
 
-  std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
+  std::unique_ptr<PlanRunner> prepare(SizedGraph sized, InsteadOf instead = {}) {
     const std::lock_guard one_at_a_time(preparing_);
     PlanOptions options = plan_options_;
     options.instead = std::move(instead);
     const bool is_first = !cache_ && !options_.plan_cache.empty() && !options_.precision_double && options.instead.empty();
-    if (is_first) cache_.emplace(options_.plan_cache, configuration(graph));
+    if (is_first) cache_.emplace(options_.plan_cache, configuration(sized.graph));
     if (cache_) options.cache = &*cache_;
     if (resources_) {
       options.constants = {resources_, &resources_->constants};
@@ -279,6 +298,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       options.counts_operations = options_.profile;
     }
     options.choices = choices_.get();
+    if (sized.of != nullptr) options.open_values = &sized.of->open_values();
     std::shared_ptr<ArenaPool> arenas;
     std::shared_ptr<OutputPool> outputs;
     if (resources_) {
@@ -287,8 +307,8 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     } else {
       outputs = std::make_shared<OutputPool>();
     }
-    auto runner =
-        translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options), arenas, outputs); });
+    auto runner = translated(
+        [&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(sized.graph), options), arenas, outputs); });
     if (choices_) choices_->save();
     runner->measure(options_.profile);
     if (is_first) save_cache();

@@ -9,8 +9,10 @@
 #include "base/hash_mix.h"
 #include "optimizer/folding/rounding.h"
 #include "runtime/cpu/backend/evaluator.h"
+#include "runtime/cpu/planning/kernels.h"
 #include "runtime/cpu/planning/known_values.h"
 #include "runtime/cpu/planning/prepared_constants.h"
+#include "runtime/cpu/planning/recognitions.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/planning/graph_facts.h"
 #include "runtime/planning/strided_read.h"
@@ -136,6 +138,45 @@ std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const N
   return needed;
 }
 
+// The planner's traits of a node; those of others where plans share what is known about nodes.
+planning::Traits traits_of(const Graph& graph, const Node& node, const PlanOptions& options) {
+  const auto find = [&] { return planning::traits_of(planning::define(graph, node)); };
+  return options.recognitions ? recalled_traits(*options.recognitions, graph, node, find) : find();
+}
+
+// Leaves large results of looking up constant positions in a constant table to the run, if they differ from plan to plan, such
+// as those of the kinds and places of words: the table is read where its rows are used, instead of a copy of them that is made
+// for each set of sizes. What only moves the positions is left as well. Kernels of their own want constants, and keep them.
+void leave_lookups(const Graph& graph, const PlanOptions& options, const std::function<bool(const Node&)>& is_constant,
+                   std::vector<bool>& wanted) {
+  constexpr std::int64_t kLarge = 1024;  // elements
+  enum Users : std::uint8_t { kNone, kLookups, kOthers };
+  std::vector<Users> users(graph.value_count(), kNone);
+  const auto is_left = [&](const Node& node) {
+    if (node.outputs.size() != 1 || node.outputs[0] >= options.open_values->size()) return false;
+    const ValueId result = node.outputs[0];
+    if (!(*options.open_values)[result] || !wanted[result] || users[result] == kOthers || !is_constant(node)) return false;
+    const bool large = element_count(values(graph.value(result).type.shape)) >= kLarge;
+    if (users[result] != kLookups && !large) return false;
+    const planning::Traits traits = traits_of(graph, node, options);
+    return traits.moved == 0 && (traits.has_position || users[result] == kLookups);
+  };
+  for (const GraphOutput& output : graph.outputs()) users[output.value] = kOthers;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = *graph.nodes()[n];
+    const bool left = is_left(node);
+    if (left) wanted[node.outputs[0]] = false;
+    const bool takes_others = !left && (is_constant(node) || node.op == nullptr || has_node_kernels(node.op->name()));
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == kNoValue) continue;
+      if (left) wanted[v] = true;
+      if (left && (i > 0 || users[node.outputs[0]] == kLookups)) users[v] = std::max(users[v], kLookups);
+      if (takes_others || (left && i == 0 && users[node.outputs[0]] != kLookups)) users[v] = kOthers;
+    }
+  }
+}
+
 // Adds the node to another graph, where it reads these values. Types that are known are not inferred again.
 std::vector<ValueId> add_copy(Graph& to, const Graph& graph, const Node& node, std::vector<ValueId> inputs) {
   const auto is_known = [&](ValueId v) {
@@ -170,6 +211,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
         if (i != kNoValue) wanted[i] = true;
   for (const GraphOutput& o : graph.outputs()) wanted[o.value] = true;
   for (ValueId v = 0; v < left_out.size(); ++v) wanted[v] = wanted[v] && !left_out[v];
+  if (options.open_values != nullptr) leave_lookups(graph, options, is_constant_node, wanted);
 
   Graph part;
   std::map<ValueId, ValueId> copies;

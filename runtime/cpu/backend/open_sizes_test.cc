@@ -38,6 +38,40 @@ Graph network_of_rows(RandomGraph& g) {
   return std::move(g.graph);
 }
 
+// A random encoder of texts: B x N x width, with rows of tables for every word and attention.
+Graph network_of_texts(RandomGraph& g) {
+  constexpr std::int64_t kLongest = 40, kKinds = 3;
+  const Index batch = Index::symbol("B"), length = Index::symbol("N");
+  const std::int64_t heads = g.pick(1, 3), depth = g.pick(1, 9), width = heads * depth;
+  ValueId x = g.graph.add_input("x", {DataType::kFloat, {batch, length, Index(width)}});
+  const auto first = [&](ValueId table, const Indices& lengths) {
+    return node(g.graph, "Slice", {table}, {{"length", lengths}})[0];
+  };
+  std::vector<std::int64_t> kinds;
+  for (std::int64_t n = 0; n < kLongest; ++n) kinds.push_back(g.pick(0, 1) == 0 ? 0 : g.pick(0, kKinds - 1));
+  const ValueId kind = first(g.graph.add_constant(Tensor::from_integers(DataType::kInt64, {1, kLongest}, kinds)), {1, length});
+  const ValueId all = node(g.graph, "Expand", {kind}, {{"shape", Indices{batch, length}}})[0];
+  x = node(g.graph, "Add", {x, node(g.graph, "Gather", {g.constant({kKinds, width}), all}, {{"axis", Index(0)}})[0]})[0];
+  x = node(g.graph, "Add", {x, first(g.constant({1, kLongest, width}), {1, length, width})})[0];
+  const auto by_head = [&](Indices perm) {
+    const ValueId y =
+        node(g.graph, "Add", {node(g.graph, "MatMul", {x, g.constant({width, width})})[0], g.constant({width})})[0];
+    const ValueId apart = node(g.graph, "Reshape", {y}, {{"shape", Indices{batch, length, heads, depth}}})[0];
+    return node(g.graph, "Transpose", {apart}, {{"perm", std::move(perm)}})[0];
+  };
+  for (std::int64_t layers = g.pick(1, 2); layers > 0; --layers) {
+    const ValueId scores = node(g.graph, "MatMul", {by_head({0, 2, 1, 3}), by_head({0, 2, 3, 1})})[0];
+    const ValueId scaled = g.pick(0, 1) == 0 ? node(g.graph, "Mul", {scores, g.constant({}, 0.1, 0.5)})[0] : scores;
+    const ValueId read = node(g.graph, "MatMul", {node(g.graph, "Softmax", {scaled})[0], by_head({0, 2, 1, 3})})[0];
+    const ValueId moved = node(g.graph, "Transpose", {read}, {{"perm", Indices{0, 2, 1, 3}}})[0];
+    const ValueId rows = node(g.graph, "Reshape", {moved}, {{"shape", Indices{batch, length, width}}})[0];
+    x = node(g.graph, "Add", {x, node(g.graph, "MatMul", {rows, g.constant({width, width}, -0.3, 0.3)})[0]})[0];
+    if (width > 1) x = node(g.graph, "LayerNormalization", {x, g.constant({width}), g.constant({width})})[0];
+  }
+  g.graph.add_output("y", x);
+  return std::move(g.graph);
+}
+
 // A random network of images: N x channels x H x W.
 Graph network_of_images(RandomGraph& g) {
   std::int64_t channels = g.pick(1, 9);
@@ -87,7 +121,10 @@ void require_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& 
   for (std::size_t o = 0; o < a.size(); ++o) REQUIRE(a[o] == b[o]);
 }
 
-Graph random_network(RandomGraph& g) { return g.pick(0, 1) == 0 ? network_of_rows(g) : network_of_images(g); }
+Graph random_network(RandomGraph& g) {
+  const std::int64_t kind = g.pick(0, 2);
+  return kind == 0 ? network_of_rows(g) : kind == 1 ? network_of_images(g) : network_of_texts(g);
+}
 
 }  // namespace
 

@@ -107,7 +107,19 @@ Graph with_pieces(Graph graph, const PlanOptions& options) {
   });
 }
 
+// Drops nodes that nothing needs once sizes are known, such as those that compute shapes.
+Graph without_unneeded(Graph graph, const PlanOptions&) {
+  const std::vector<bool> planned = planning::planned_nodes(graph);
+  if (std::find(planned.begin(), planned.end(), false) == planned.end()) return graph;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  graph.drop_nodes_from(0);
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (planned[n]) graph.add_shared(nodes[n]);
+  return graph;
+}
+
 constexpr Pass kPasses[] = {
+    {"what outputs need", without_unneeded},
     {"half and bfloat16 in float", without_short_floats},
     {"dequantizations by use", with_dequantizations_by_use},
     {"contractions as matrix products", with_products},

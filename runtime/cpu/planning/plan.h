@@ -38,6 +38,9 @@ struct PlanOptions {
   MeasuredChoices* choices = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that support it: for timing it
   bool open_sizes = false;  // there are plans for other sizes: prefers kernels whose packed weights serve them all
+  // By value: does it differ between the plans for several sizes (OpenGraph::open_values)? Null: not known. Only used while
+  // planning.
+  const std::vector<bool>* open_values = nullptr;
   std::vector<Replacement> replacements = {};  // see SessionOptions
   // For checking kernels (runtime/kernel_check.h): records where values are stored, and keeps them to the end unless that needs
   // too much memory.
