@@ -1,6 +1,6 @@
 #include "runtime/cpu/planning/planner.h"
 
-#include <set>
+#include <algorithm>
 #include <utility>
 
 namespace rewright::cpu {
@@ -26,13 +26,25 @@ std::optional<Layout> Planner::assigned_layout(ValueId result) const {
   return found->second;
 }
 
+namespace {
+
+// Does a folded constant lie in the memory of a constant of the model that it was computed from?
+bool is_part_of_operand(const KnownValues& known, ValueId value) {
+  const Node* const node = known.producer(value);
+  if (node == nullptr || node->inputs.empty() || !known.is_of_model(node->inputs[0])) return false;
+  const std::span<const std::byte> whole = known.constant(node->inputs[0]).bytes(), part = known.constant(value).bytes();
+  return !whole.empty() && part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size();
+}
+
+}  // namespace
+
 int Planner::storage(ValueId value, Layout layout) {
   plan_copy(value);
   if (const int known = values_.find(value, layout); known >= 0) return known;
   if (values_.copies(value).empty()) {
     if (!is_constant(value))
       throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph().value(value).name);
-    if (!is_of_model(value)) plan_.folded_bytes += constant(value).byte_count();
+    if (!is_of_model(value) && !is_part_of_operand(*this, value)) plan_.folded_bytes += constant(value).byte_count();
     const int added = values_.add_constant(constant(value));
     values_.alias(value, added, kPlain);
     if (layout.plain()) return added;
@@ -54,6 +66,7 @@ int Planner::storage(ValueId value, Layout layout) {
 Tensor Planner::prepared(const ConstantOrigin& origin, std::string_view how, std::size_t bytes,
                          const std::function<void(std::byte*)>& make) {
   description_.constant_bytes += bytes;
+  if (!prepared_->has(origin, how)) plan_.folded_bytes += bytes;
   return prepared_->get(origin, how, bytes, options().cache, make);
 }
 
@@ -65,7 +78,8 @@ Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
   step.flops = std::exchange(description_.flops, 0);  // counted with the first step of a group
   step.bytes = static_cast<double>(std::exchange(description_.constant_bytes, 0));
   for (const std::vector<int>* list : {&inputs, &outputs})
-    for (const int s : std::set<int>(list->begin(), list->end())) step.bytes += static_cast<double>(plan_.storages[s].bytes);
+    for (auto s = list->begin(); s != list->end(); ++s)
+      if (std::find(list->begin(), s, *s) == s) step.bytes += static_cast<double>(plan_.storages[*s].bytes);
   if (const std::size_t scratch = kernel->scratch_bytes()) step.scratch = add_scratch(scratch);
   step.kernel = std::move(kernel);
   step.inputs = std::move(inputs);
