@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <random>
 
 #include "base/temporary_folder.h"
@@ -153,6 +154,52 @@ TEST_CASE("distances and hashes of ONNX Runtime's own domain") {
   const Graph hashes = classical(R"(agraph (string[N] x) => (uint32[N] y) { y = com.microsoft.MurmurHash3 (x) })");
   const Tensor texts = Tensor::from_strings({3}, {"", "hello", "The quick brown fox jumps over the lazy dog"});
   CHECK(run(hashes, {texts}).tensor().integers() == std::vector<std::int64_t>{0, 0x248bfa47, 0x2e4ff723});
+}
+
+TEST_CASE("a test of a tree sends each number, and a missing one, where its mode says") {
+  const auto holds = [](const std::string& mode, double x, double split) {
+    if (mode == "BRANCH_LEQ") return x <= split;
+    if (mode == "BRANCH_LT") return x < split;
+    if (mode == "BRANCH_GTE") return x >= split;
+    if (mode == "BRANCH_GT") return x > split;
+    return mode == "BRANCH_EQ" ? x == split : x != split;
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> xs{-2, -1, -0.0, 0, 1e-45, 1, 2, std::nan(""), infinity, -infinity};
+  for (const std::string mode : {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"})
+    for (const int missing : {0, 1})
+      for (const std::string split : {"-1.0", "0.0", "1.0"}) {
+        const Graph graph = classical(
+            "agraph (float[N, 1] x) => (float[N, 1] y) { y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, nodes_treeids = "
+            "[0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [0, 0, 0], nodes_modes = [\"" +
+            mode + "\", \"LEAF\", \"LEAF\"], nodes_values = [" + split +
+            ", 0.0, 0.0], nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0], nodes_missing_value_tracks_true = [" +
+            std::to_string(missing) +
+            ", 0, 0], target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0], target_weights = [1.0, 2.0]> (x) "
+            "}");
+        CHECK(is_graph(graph));
+        std::vector<double> expected;
+        for (const double x : xs)
+          expected.push_back((std::isnan(x) && missing == 1) || holds(mode, x, std::stod(split)) ? 1 : 2);
+        INFO(mode << " " << split << " " << missing);
+        CHECK(run(graph, {floats({static_cast<std::int64_t>(xs.size()), 1}, xs)}).tensor().reals() == expected);
+      }
+}
+
+TEST_CASE("trees that are none are refused when the model is read") {
+  const auto refuses = [](const std::string& yes, const std::string& weight, const char* message) {
+    CHECK_THROWS_WITH(
+        classical("agraph (float[N, 1] x) => (float[N, 1] y) { y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, "
+                  "nodes_treeids = [0, 0], nodes_nodeids = [0, 1], nodes_featureids = [0, 0], nodes_modes = [\"BRANCH_LEQ\", "
+                  "\"LEAF\"], nodes_values = [0.0, 0.0], nodes_truenodeids = [" +
+                  yes + ", 0], nodes_falsenodeids = [1, 0], target_treeids = [0], target_nodeids = [1], " + weight +
+                  ", target_weights = [1.0]> (x) }"),
+        Catch::Contains(message));
+  };
+  refuses("7", "target_ids = [0]", "there is no node 7 in its tree");
+  refuses("0", "target_ids = [0]", "its tree has a cycle");
+  refuses("1", "target_ids = [1]", "1");
+  refuses("1", "target_ids = [0, 0]", "do not fit one another");
 }
 
 }  // namespace rewright::graph

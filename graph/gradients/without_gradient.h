@@ -18,6 +18,7 @@ inline const std::map<std::string, std::string>& reasons_without_gradient() {
       {"rounds to steps: where there is a slope it is 0 (a straight-through estimator is no gradient, and ONNX has no operator "
        "that says one: train first, then quantize)",
        "QuantizeLinear MatMulInteger ConvInteger QLinearMatMul QLinearConv"},
+      {"is constant between the splits of its tests: where there is a slope it is 0", "TreeScores"},
       {"is random", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike StochasticRound"},
       {"passes sequences and optionals; an element of a sequence that is put together in sight becomes that element at import. "
        "Otherwise use tensors: `Split`, `Concat` and `Gather` do the same along an axis",

@@ -16,6 +16,7 @@ const ContribGraph* find_contrib(std::string_view domain, std::string_view type)
     register_contrib_packed_weights(c);
     register_contrib_product(c);
     register_contrib_quantized(c);
+    register_contrib_trees(c);
     return c;
   }();
   return kAll.find(domain, type);

@@ -103,5 +103,6 @@ void register_contrib_normalization(ContribOperators& c);
 void register_contrib_packed_weights(ContribOperators& c);
 void register_contrib_product(ContribOperators& c);
 void register_contrib_quantized(ContribOperators& c);
+void register_contrib_trees(ContribOperators& c);
 
 }  // namespace rewright::operators

@@ -29,5 +29,6 @@ void register_scatter(Registry& r);
 void register_shape(Registry& r);
 void register_slice(Registry& r);
 void register_softmax(Registry& r);
+void register_trees(Registry& r);
 
 }  // namespace rewright::operators

@@ -28,6 +28,7 @@ const Registry& registry() {
     register_shape(*r);
     register_slice(*r);
     register_softmax(*r);
+    register_trees(*r);
     return r;
   }();
   return *kAll;

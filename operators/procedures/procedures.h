@@ -24,8 +24,6 @@ void register_text_numbers(Procedures& p);
 
 void register_encoders(Procedures& p);
 void register_maps(Procedures& p);
-void register_numbered_trees(Procedures& p);
 void register_support_vectors(Procedures& p);
-void register_trees(Procedures& p);
 
 }  // namespace rewright::operators

@@ -12,9 +12,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_image_decoder(p);
     register_interpolation(p);
     register_maps(p);
-    register_numbered_trees(p);
     register_support_vectors(p);
-    register_trees(p);
     register_optimizers(p);
     register_placement(p);
     register_random(p);

@@ -20,6 +20,7 @@ PlanNode plan_global_average;
 PlanNode plan_random_bits;      // random_bits.cc
 PlanNode plan_scatter;          // scatter.cc
 PlanNode plan_top_k;            // top_k.cc
+PlanNode plan_tree_scores;      // trees/tree_scores.cc
 PlanNode plan_convolution;      // convolution/convolution.cc
 PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
 PlanNode plan_product;          // product/products.cc
@@ -69,6 +70,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"ScatterElements", plan_scatter},
     {"ScatterND", plan_scatter},
     {"TopK", plan_top_k},
+    {"TreeScores", plan_tree_scores},
     {BlockProduct::kName, plan_block_product},
     {CachedAttention::kName, plan_cached_attention},
 };
