@@ -186,6 +186,26 @@ TEST_CASE("a test of a tree sends each number, and a missing one, where its mode
       }
 }
 
+TEST_CASE("an ensemble of trees around which the graph has changed is written as one") {
+  const Graph graph = classical(
+      "agraph (float[N, 2] x) => (float[N, 1] y) { label, z = ai.onnx.ml.TreeEnsembleClassifier <classlabels_int64s = [0, 1], "
+      "nodes_treeids = [0, 0, 0, 1], nodes_nodeids = [0, 1, 2, 0], nodes_featureids = [1, 0, 0, 0], nodes_modes = "
+      "[\"BRANCH_GT\", \"LEAF\", \"LEAF\", \"LEAF\"], nodes_values = [0.5, 0.0, 0.0, 0.0], nodes_truenodeids = [1, 0, 0, 0], "
+      "nodes_falsenodeids = [2, 0, 0, 0], class_treeids = [0, 0, 1], class_nodeids = [1, 2, 0], class_ids = [1, 1, 1], "
+      "class_weights = [0.25, 0.75, 0.125]> (x) y = Identity (z) }");
+  // As a rewrite would do, the scores of the second class are taken from inside of the call.
+  const auto trees = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                  [](const auto& node) { return node->op->name() == "TreeScores"; });
+  REQUIRE(trees != graph.nodes().end());
+  Graph changed = graph;
+  std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
+  outputs[0].value = (*trees)->outputs[0];
+  changed.set_outputs(std::move(outputs));
+  const Graph again = import_onnx_bytes(export_onnx_bytes(changed), "test");
+  const Tensor x = floats({3, 2}, {0, 0.5, 0, 0.75, 0, std::nan("")});
+  CHECK(run(again, {x}).tensor().reals() == std::vector<double>{0.875, 0.375, 0.875});
+}
+
 TEST_CASE("trees that are none are refused when the model is read") {
   const auto refuses = [](const std::string& yes, const std::string& weight, const char* message) {
     CHECK_THROWS_WITH(

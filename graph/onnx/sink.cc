@@ -33,9 +33,12 @@ onnx::AttributeProto to_attribute(const std::string& name, const AttributeValue&
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     proto.set_type(onnx::AttributeProto::STRING);
     proto.set_s(*text);
+  } else if (const Tensor& tensor = std::get<Tensor>(value); tensor.type() == DataType::kString) {  // a list of texts: STRINGS
+    proto.set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& entry : tensor.strings()) proto.add_strings(entry);
   } else {
     proto.set_type(onnx::AttributeProto::TENSOR);
-    *proto.mutable_t() = to_tensor_proto(std::get<Tensor>(value), "");
+    *proto.mutable_t() = to_tensor_proto(tensor, "");
   }
   return proto;
 }

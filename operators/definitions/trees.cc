@@ -14,11 +14,74 @@ namespace {
 
 Error wrong(const std::string& what) { return Error(ErrorCode::kBadInput, what); }
 
+// Of a TreeEnsembleRegressor.
+class NumberedTrees {
+ public:
+  NumberedTrees(const Trees& trees, std::span<const float> splits, std::span<const float> weights)
+      : trees_(trees), splits_(splits), weights_(weights) {}
+
+  // False if there are many ways to some branches: there is a node for each.
+  bool add_all() {
+    const std::size_t most = 4 * (trees_.branch_count() + trees_.leaf_count());
+    for (std::size_t t = 0; t < trees_.roots.size(); ++t) {
+      std::vector<std::int64_t> order{trees_.roots[t]};
+      for (std::size_t n = 0; n < order.size(); ++n) {
+        if (modes_.size() > most) return false;
+        const auto next = static_cast<std::int64_t>(order.size());
+        if (order[n] < 0) {
+          add_node(t, n, 0, "LEAF", 0, 0);
+          add_votes(t, n, static_cast<std::size_t>(~order[n]));
+          continue;
+        }
+        const auto b = static_cast<std::size_t>(order[n]);
+        const std::int64_t feature = trees_.feature(b);
+        // -x <= split is x >= -split.
+        add_node(t, n, Trees::column(feature), feature < 0 ? "BRANCH_GTE" : "BRANCH_LEQ",
+                 feature < 0 ? -splits_[b] : splits_[b], next);
+        order.insert(order.end(), {trees_.yes(b), trees_.no(b)});
+      }
+    }
+    return !modes_.empty();
+  }
+
+  OnnxSink::NamedAttributes attributes() const {
+    const auto count = static_cast<std::int64_t>(modes_.size());
+    return {{"nodes_treeids", tree_ids_},     {"nodes_nodeids", node_ids_},
+            {"nodes_featureids", features_},  {"nodes_modes", Tensor::from_strings({count}, modes_)},
+            {"nodes_values", values_},        {"nodes_truenodeids", yes_},
+            {"nodes_falsenodeids", no_},      {"target_treeids", vote_trees_},
+            {"target_nodeids", vote_nodes_},  {"target_ids", vote_targets_},
+            {"target_weights", vote_weights_}};
+  }
+
+ private:
+  void add_node(std::size_t tree, std::size_t node, std::int64_t feature, const char* mode, double value, std::int64_t yes) {
+    tree_ids_.emplace_back(tree), node_ids_.emplace_back(node), features_.emplace_back(feature);
+    modes_.emplace_back(mode), values_.push_back(value);
+    yes_.emplace_back(yes), no_.emplace_back(yes == 0 ? 0 : yes + 1);
+  }
+  void add_votes(std::size_t tree, std::size_t node, std::size_t leaf) {
+    for (auto v = static_cast<std::size_t>(trees_.begins[leaf]); v < static_cast<std::size_t>(trees_.begins[leaf + 1]); ++v) {
+      vote_trees_.emplace_back(tree), vote_nodes_.emplace_back(node);
+      vote_targets_.emplace_back(trees_.targets[v]), vote_weights_.push_back(weights_[v]);
+    }
+  }
+
+  const Trees& trees_;
+  std::span<const float> splits_, weights_;
+  Indices tree_ids_, node_ids_, features_, yes_, no_, vote_trees_, vote_nodes_, vote_targets_;
+  std::vector<std::string> modes_;
+  std::vector<double> values_, vote_weights_;
+};
+
+bool write_trees(OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs);
+
 // The scores of each row: each tree leads it to a leaf, whose votes are added up for each target in the order of the trees, or
 // the largest or smallest of them counts. A target without votes has score 0. Inputs: x and what Trees describes, with `splits`
 // of the type of x and `weights` of votes, whose type is that of the scores.
 //
-// ONNX has no such operator: TreeEnsembleRegressor and its like stand for graphs around one (operators/contrib/trees.cc).
+// TreeEnsembleRegressor and its like are read as graphs around one (operators/contrib/trees.cc).
 struct TreeScores {
   static constexpr std::string_view kName = "TreeScores";
   static constexpr InputCount kInputs{Trees::kInputs, Trees::kInputs};
@@ -87,7 +150,7 @@ struct TreeScores {
 
   static void onnx(OnnxMapping& m) {
     m.type = {};
-    m.write = [](OnnxSink&, const Attributes&, const std::vector<OnnxValue>&, const std::vector<OnnxValue>&) { return false; };
+    m.write = write_trees;
   }
 
  private:
@@ -96,6 +159,27 @@ struct TreeScores {
     return !voted ? vote : aggregate == "min" ? std::min(score, vote) : std::max(score, vote);
   }
 };
+
+bool write_trees(OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+  std::vector<Tensor> constants(1);
+  for (std::size_t i = 1; i < static_cast<std::size_t>(Trees::kInputs); ++i) {
+    const auto constant = sink.constant_value(inputs.at(i));
+    if (!constant) return false;
+    constants.push_back(*constant);
+  }
+  if (constants[1].type() != DataType::kFloat || constants[6].type() != DataType::kFloat) return false;
+  const auto op = from_attributes<TreeScores>(attributes);
+  const Trees trees = Trees::of(constants);
+  trees.checked_depths(op.columns.value(), op.scores.value());
+  NumberedTrees numbered(trees, constants[1].data<float>(), constants[6].data<float>());
+  if (!numbered.add_all()) return false;
+  OnnxSink::NamedAttributes named = numbered.attributes();
+  named.emplace_back("n_targets", op.scores);
+  if (op.aggregate != "sum") named.emplace_back("aggregate_function", std::string(op.aggregate == "max" ? "MAX" : "MIN"));
+  sink.node("TreeEnsembleRegressor", std::move(named), {inputs[0]}, outputs, "ai.onnx.ml");
+  return true;
+}
 
 // Finds the most tests on a way from each branch to a leaf. Without recursion: a tree may be as deep as its file is long.
 class Depths {

@@ -31,6 +31,12 @@ class ArgKernel final : public Kernel {
 
   void run(const Call& call) const override {
     const double nanoseconds = static_cast<double>(s_.x.before * s_.x.after * s_.x.size) / kElements;
+    if (s_.x.after == 1 && s_.x.size <= kShort) {
+      const std::int64_t rows = kPart / s_.x.size, blocks = (s_.x.before + rows - 1) / rows;
+      return call.workers.for_each(blocks, nanoseconds, [&](std::int64_t block, int) {
+        run_short_rows(call, block * rows, std::min(rows, s_.x.before - block * rows));
+      });
+    }
     if (s_.x.after == 1)
       return call.workers.for_each(s_.x.before, nanoseconds, [&](std::int64_t row, int) { run_row(call, row); });
     const std::int64_t blocks = (s_.x.after + kColumns - 1) / kColumns;
@@ -41,7 +47,7 @@ class ArgKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kColumns = 256, kPart = 1024;
+  static constexpr std::int64_t kColumns = 256, kPart = 1024, kShort = 16;
 
   // `count` elements from `at` on; in `buffer` if they are converted.
   const T* elements(const Call& call, std::int64_t at, std::int64_t count, T* buffer) const {
@@ -52,6 +58,23 @@ class ArgKernel final : public Kernel {
     if (s_.type == kOwn) return reinterpret_cast<const T*>(x);
     loops_.load(buffer, x, s_.type, 1, count);
     return buffer;
+  }
+
+  void run_short_rows(const Call& call, std::int64_t row, std::int64_t count) const {
+    T buffer[kPart];
+    const T* x = elements(call, row * s_.x.size, count * s_.x.size, buffer);
+    std::int64_t* const y = reinterpret_cast<std::int64_t*>(call.outputs[0]) + row;
+    for (std::int64_t r = 0; r < count; ++r, x += s_.x.size) {
+      T best = x[0];
+      std::int64_t where = 0;
+      for (std::int64_t t = 1; t < s_.x.size; ++t) {
+        const bool is_nan = x[t] != x[t], is_better = s_.largest ? x[t] > best : x[t] < best;     // NOLINT: asks for NaN
+        const bool changes = best == best && (is_nan || is_better || (s_.last && x[t] == best));  // NOLINT
+        best = changes ? x[t] : best;
+        where = changes ? t : where;
+      }
+      y[r] = where;
+    }
   }
 
   // The extremum of each part, and where it stands if it is the best so far.

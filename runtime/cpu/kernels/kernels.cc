@@ -13,6 +13,7 @@ using PlanExpression = bool(Planner& planner, const Expression& expression);
 
 PlanNode plan_arg_extremum;            // arg_extremum.cc
 PlanNode plan_concatenation;           // concatenation.cc
+PlanNode plan_narrow_concatenation;    // narrow_concatenation.cc
 PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // pooling.cc
 PlanNode plan_pool;
@@ -35,6 +36,7 @@ PlanNode plan_dequantized_product;
 PlanNode plan_quantized_pool;    // quantized/quantized_pool.cc
 PlanNode plan_row_function;      // rows/row_functions.cc
 PlanExpression plan_byte_table;  // quantized/byte_table.cc
+PlanExpression plan_distances;   // distances.cc
 PlanExpression plan_prefix;      // prefix.cc
 PlanExpression plan_generated;   // generated.cc
 
@@ -46,6 +48,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"AveragePool", plan_quantized_pool},
     {"AveragePool", plan_pool},
     {"Concat", plan_concatenation},
+    {"Concat", plan_narrow_concatenation},
     {"Conv", plan_dequantized_convolution},
     {"Conv", plan_convolution},
     {"ConvInteger", plan_quantized_convolution},
@@ -77,7 +80,7 @@ constexpr NodeKernel kNodeKernels[] = {
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
 
-constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_prefix, plan_generated};
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_distances, plan_prefix, plan_generated};
 
 }  // namespace
 
