@@ -58,6 +58,10 @@ struct LoopFacts {
 std::optional<FunctionCall> unrolled_loop(const onnx::NodeProto& node, int opset, const LoopFacts& facts,
                                           const std::map<std::string, int>& opsets, std::string& reason);
 
+// A Scan that applies its body to each entry alone, as that body on all entries at once. nullopt if a state changes, or the
+// body has other nodes than functions of elements and reductions.
+std::optional<FunctionCall> mapped_scan(const onnx::NodeProto& node, int opset, const LoopFacts& facts);
+
 // ---- Expansions: calls that were replaced by the function's nodes (Expansion of graph/graph.h)
 
 // Makes the nodes of a graph from position `first` on, into which a call was expanded, members of an expansion, after removing

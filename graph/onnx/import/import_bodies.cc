@@ -34,6 +34,12 @@ bool Importer::decide(const Source& source) {
   return branch && expand(source, branch->function, branch->call, reason, Expand::kReplace);
 }
 
+bool Importer::map_scan(const Source& source, int opset) {
+  const auto mapped = mapped_scan(source.proto, opset, loop_facts(source.proto));
+  std::string reason;
+  return mapped && expand(source, mapped->function, mapped->call, reason);
+}
+
 bool Importer::import_gradient(const Source& source, const std::vector<std::string>& names, std::string& reason) {
   const onnx::NodeProto& proto = source.proto;
   if (static_cast<std::size_t>(proto.input_size()) + 1 != names.size())
@@ -172,6 +178,10 @@ bool Importer::import_as_graph(const Source& source_node, const GraphOfNode& gra
 std::optional<FunctionCall> Importer::unrolled(const Source& source, int opset, std::string& reason) const {
   const onnx::NodeProto& proto = source.proto;
   if (!canonical_domain(proto.domain()).empty()) return std::nullopt;
+  return unrolled_loop(proto, opset, loop_facts(proto), opsets_of(source), reason);
+}
+
+LoopFacts Importer::loop_facts(const onnx::NodeProto& proto) const {
   LoopFacts facts;
   for (const std::string& name : proto.input()) {
     const ValueId id = name.empty() ? kNoValue : id_of(name);
@@ -183,7 +193,7 @@ std::optional<FunctionCall> Importer::unrolled(const Source& source, int opset, 
     const Tensor* tensor = known_tensor(id);
     if (tensor != nullptr && tensor->size() == 1 && !is_real(tensor->type())) input.number = tensor->integers()[0];
   }
-  return unrolled_loop(proto, opset, facts, opsets_of(source), reason);
+  return facts;
 }
 
 }  // namespace rewright::graph

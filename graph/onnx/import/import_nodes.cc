@@ -54,6 +54,7 @@ bool Importer::import_known(const Source& source, std::string& reason) {
     return false;
   }
   if (domain.empty() && proto.op_type() == "If" && decide(source)) return true;
+  if (domain.empty() && proto.op_type() == "Scan" && map_scan(source, opset->second)) return true;
   if (domain.empty() && find_in_sequence(source)) return true;
   if (const auto names = differentiated_names(proto); exists && !names.empty()) return import_gradient(source, names, reason);
   const Operator* op = find_onnx(domain, proto.op_type());

@@ -117,6 +117,8 @@ class Importer {
   bool import_schema_function(const Source& source, int opset, std::string& reason);
   // Replaces an If whose condition is known by that branch. Unsupported nodes in it stay opaque.
   bool decide(const Source& source);
+  // Replaces a Scan that applies its body to each entry alone by that body on all entries.
+  bool map_scan(const Source& source, int opset);
   // Replaces ONNX's Gradient by the nodes that compute it. `names`: y, the variables, and the other values y is computed from.
   bool import_gradient(const Source& source, const std::vector<std::string>& names, std::string& reason);
   // Replaces a call by the function's body. If parts of the body are unsupported the call stays, unless the graph will be
@@ -132,6 +134,7 @@ class Importer {
   bool import_as_graph(const Source& source_node, const GraphOfNode& graph, int opset, std::string& reason);
   // A loop as the sequence of all its iterations, if their number is known.
   std::optional<FunctionCall> unrolled(const Source& source, int opset, std::string& reason) const;
+  LoopFacts loop_facts(const onnx::NodeProto& proto) const;
 
   // ---- import_opaque.cc: nodes that stay opaque
 
