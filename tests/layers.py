@@ -73,6 +73,7 @@ runtime/cpu/running
 runtime/cpu/onednn
 runtime/cpu/kernels
 runtime/cpu/kernels/rows
+runtime/cpu/kernels/trees
 runtime/cpu/kernels/product
 runtime/cpu/kernels/convolution
 runtime/cpu/kernels/quantized
