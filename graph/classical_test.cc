@@ -224,9 +224,10 @@ TEST_CASE("trees that are none are refused when the model is read") {
 
 TEST_CASE("a Scan whose state never changes is its body on all entries") {
   const auto scan = [](const std::string& body) {
-    return classical("agraph (float[N, 2] x) => (float[N, 2] s, float[3, M] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}> { s, y = Scan "
-                     "<num_scan_inputs = 1, body = b (float[N, 2] a, float[2] e) => (float[N, 2] s1, float[N] z) { " +
-                     body + " }> (x, w) }");
+    return classical(
+        "agraph (float[N, 2] x) => (float[N, 2] s, float[3, M] y) <float[3, 2] w = {1, 2, 3, 4, 5, 6}> { s, y = Scan "
+        "<num_scan_inputs = 1, body = b (float[N, 2] a, float[2] e) => (float[N, 2] s1, float[N] z) { " +
+        body + " }> (x, w) }");
   };
   const Tensor x = floats({2, 2}, {1, 2, 0, 0});
   const Graph distances = scan("s1 = Identity (a) d = Sub (a, e) z = ReduceSumSquare <axes = [1], keepdims = 0> (d)");
