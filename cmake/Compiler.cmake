@@ -34,6 +34,12 @@ endif()
 if(REWRIGHT_SANITIZE)
   add_compile_options(-fsanitize=${REWRIGHT_SANITIZE} -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${REWRIGHT_SANITIZE})
+  # With lld, the tests' programs take a third of the time to link: they have 100 MB each.
+  find_program(REWRIGHT_LLD ld.lld)
+  mark_as_advanced(REWRIGHT_LLD)
+  if(REWRIGHT_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    add_link_options(-fuse-ld=lld)
+  endif()
 endif()
 
 # Applied to our own targets by rewright_library and its like, not to generated code.
