@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "distribution/testing.h"
+#include "operators/testing/share.h"
 #include "plans/execution/testing.h"
 #include "runtime/testing.h"
 
@@ -98,7 +99,7 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
   std::size_t exchanges = 0;
   for (const std::int64_t processes : {2, 4}) {
     ChoiceFinder choices(processes, free_of_cost);
-    for (unsigned seed = 0; seed < 40; ++seed) {
+    for (unsigned seed = 0; seed < (testing::kSanitized ? 12u : 40u); ++seed) {
       RandomGraph g = random_graph(seed, {5, 4, 9, 6});
       const std::vector<Tensor> expected = interpret(g.graph, g.inputs);
       const Plan plan = testing::random_plan(g.random, g.graph, choices, processes);
@@ -107,7 +108,7 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
       testing::require_close(g.graph, by_processes(plan, g.graph, g.inputs), expected, {});
     }
   }
-  CHECK(exchanges > 200);
+  CHECK(exchanges > (testing::kSanitized ? 60 : 200));
 }
 
 TEST_CASE("local programs: random plans of two levels compute what one process computes") {
@@ -116,7 +117,7 @@ TEST_CASE("local programs: random plans of two levels compute what one process c
   for (const auto& [groups, size] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 2}, {2, 3}, {3, 2}}) {
     ChoiceFinder outer(groups, free_of_cost, cuts);
     outer.keep_only([groups = groups](const NodeChoice& c) { return why_not_alike(c, groups).empty(); });
-    for (unsigned seed = 0; seed < 8; ++seed) {
+    for (unsigned seed = 0; seed < (testing::kSanitized ? 3u : 8u); ++seed) {
       RandomGraph g = random_graph(seed, {6, 4, 12, 6});
       Plan plan = testing::random_plan(g.random, g.graph, outer, groups, {}, true);
       const GroupGraph group = group_of(plan, g.graph, {}, 0);
@@ -134,8 +135,8 @@ TEST_CASE("local programs: random plans of two levels compute what one process c
       testing::require_close(g.graph, by_processes(plan, g.graph, g.inputs), interpret(g.graph, g.inputs), {});
     }
   }
-  CHECK(between > 30);
-  CHECK(cut_between > 15);
+  CHECK(between > (testing::kSanitized ? 10 : 30));
+  CHECK(cut_between > (testing::kSanitized ? 5 : 15));
 }
 
 TEST_CASE("local programs: Megatron's feed-forward layer is two pieces and one sum") {
