@@ -53,11 +53,12 @@ if(REWRIGHT_SANITIZE)
   set(rewright_test_selection "~[long]~[.]")
 endif()
 
-# rewright_test(NAME SOURCES ... [SEPARATE ...] [DEPS ...] [TIMEOUT SECONDS])
+# rewright_test(NAME SOURCES ... [SEPARATE ...] [DEPS ...] [TIMEOUT SECONDS] [COST SECONDS])
 # One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the
-# source folder. Four files are compiled at a time, as those of libraries are: most of a test's time goes into headers.
+# source folder. COST: about how long a long one takes; CTest begins with the longest, so that no processor waits for the last.
+# Four files are compiled at a time, as those of libraries are: most of a test's time goes into headers.
 function(rewright_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;SEPARATE;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST" "SOURCES;SEPARATE;DEPS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -74,6 +75,9 @@ function(rewright_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${rewright_test_selection} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS unit)
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
   add_dependencies(unit_tests ${name})
 endfunction()
 
