@@ -111,7 +111,7 @@ class Verifier {
       recording =
           std::make_unique<proof::Recording>(verdict_.rule, options_.solver, folder / (verdict_.rule.name + ".questions.smt2"));
     proof::ProofSearch proof = proof::search_proof(verdict_.rule, options_.limits, solver, recording.get());
-    // What was unknown for want of time may be missing in a proof.
+    // An answer that is missing for want of time may be missing in the proof.
     if (ended()) proof.found = false;
     if (recording && proof.found) write(recording->finish(proof.ranks, proof.all_ranks));
     verdict_.outcome = proof.found ? Outcome::kProved : Outcome::kUndecided;

@@ -14,7 +14,7 @@ namespace {
 
 Error wrong(const std::string& what) { return Error(ErrorCode::kBadInput, what); }
 
-// Of a TreeEnsembleRegressor.
+// The nodes of a TreeEnsembleRegressor, numbered as that operator wants them.
 class NumberedTrees {
  public:
   NumberedTrees(const Trees& trees, std::span<const float> splits, std::span<const float> weights)

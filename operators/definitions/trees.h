@@ -31,7 +31,7 @@ struct Trees {
   std::int64_t no(std::size_t branch) const { return branches[kEntries * branch + 2]; }
   static std::int64_t column(std::int64_t feature) { return feature < 0 ? ~feature : feature; }
 
-  // Of TreeScores' inputs, whose constants must outlive it.
+  // Reads the inputs of a TreeScores, whose constants must outlive the result.
   static Trees of(std::span<const Tensor> inputs);
 
   // Throws Error(kBadInput) if a target does not exist, a tree has a cycle, or the lists do not fit one another. `columns`: of

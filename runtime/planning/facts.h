@@ -81,7 +81,7 @@ class Facts {
   virtual const Tensor& constant(ValueId value) const = 0;
   virtual const Definition& define(const Node& node) const = 0;
   virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
-  // Of a node with a first input.
+  // How the node moves the elements of its first input, which it must have.
   virtual Movement movement(const Node& node) const {
     return movement_of(define(node), info(node.outputs[0]).sizes, info(node.inputs[0]).sizes);
   }

@@ -40,7 +40,7 @@ LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
   return group.kernel ? dynamic_cast<const ChoosesLayout&>(*group.kernel).layout_needs(planner) : chain_needs(planner, group);
 }
 
-// What a group without a choice reads: everything row-major.
+// The operands that a group without a choice of layouts reads, all row-major.
 std::vector<ValueId> plain_operands(const Planner& planner, const Group& group) {
   const auto nodes = planner.graph().nodes();
   const auto is_computed_within = [&](ValueId v) {

@@ -53,7 +53,7 @@ struct BoxPlan {
   bool stores_as_held = false;             // does the result's narrow register hold elements as the output does?
 };
 
-// What a box's tensors and real registers hold.
+// The element types of a box's tensors and real registers.
 struct BoxTypes {
   DataType output;
   const std::vector<DataType>& operands;

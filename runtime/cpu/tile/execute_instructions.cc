@@ -75,7 +75,7 @@ std::pair<Count, Count> negatives(Count first, Count step, Count n) {
   if (step > 0) return {0, first >= 0 ? 0 : std::min(n, (-first + step - 1) / step)};
   return {first < 0 ? 0 : std::min(n, first / -step + 1), n};
 }
-// The same where it is 0.
+// The positions e < n where first + e * step is 0, likewise.
 std::pair<Count, Count> zeros(Count first, Count step, Count n) {
   if (step == 0) return {0, first == 0 ? n : 0};
   const Count at = -first / step;

@@ -29,7 +29,7 @@ struct Elements {
   T (*product)(const T* a, Count n);
   T (*largest)(const T* a, Count n);   // n >= 1; NaN if there is one
   T (*smallest)(const T* a, Count n);  // n >= 1
-  // The same of s[i], s[i + stride], ..., s[i + (steps - 1) * stride]; steps >= 1
+  // Sum, largest and smallest of s[i], s[i + stride], ..., s[i + (steps - 1) * stride] for each i; steps >= 1
   using Columns = void (*)(T* d, const T* s, Count stride, Count steps, Count n);
   Columns column_sum, column_largest, column_smallest;
   // d[i] = source[i * stride], converted from the tensor's type; strides in elements.

@@ -277,7 +277,7 @@ class Narrowing {
   }
   void exact(std::size_t b, int r) { need(b, r, intervals_[b][r].bits()); }
 
-  // What an instruction's arguments have to be for the instruction alone.
+  // Sets the widths that an instruction needs of its arguments, whatever others need.
   void need_arguments(std::size_t b, int r) {
     const Instruction& i = instruction(b, r);
     const auto is_integer = [&](int k) {

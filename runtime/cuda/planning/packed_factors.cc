@@ -26,7 +26,7 @@ class Unpacking {
   }
 
   const std::set<int>& nodes() const { return nodes_; }
-  // Of the tensors that the nodes read from outside.
+  // The size of the tensors that the nodes read from outside.
   std::size_t bytes() const {
     std::size_t sum = 0;
     for (const ValueId v : sources_) sum += byte_count(facts_.info(v));
