@@ -148,7 +148,9 @@ TEST_CASE("operators are refused where they could mean two things, and without t
   CHECK(added("mine", "Scale", nullptr, compute_scale) == REWRIGHT_USAGE);
   CHECK(added("mine", nullptr, infer_scale, compute_scale) == REWRIGHT_USAGE);
   CHECK(added("", "Scale", infer_scale, compute_scale) == REWRIGHT_USAGE);
-  CHECK(added("ai.onnx.ml", "TreeEnsembleRegressor", infer_scale, compute_scale) == REWRIGHT_USAGE);
+  CHECK(added("ai.onnx.ml", "LabelEncoder", infer_scale, compute_scale) == REWRIGHT_USAGE);           // a procedure
+  CHECK(added("ai.onnx.ml", "TreeEnsembleRegressor", infer_scale, compute_scale) == REWRIGHT_USAGE);  // a graph
+  CHECK(added("com.microsoft", "FusedMatMul", infer_scale, compute_scale) == REWRIGHT_USAGE);
   CHECK(added("mine", "Scale", infer_scale, compute_scale) == REWRIGHT_OK);
   CHECK(added("mine", "Scale", infer_scale, compute_scale) == REWRIGHT_USAGE);
   CHECK(rewright_operators_add(nullptr, "mine", "Scale", infer_scale, compute_scale, nullptr) == REWRIGHT_USAGE);

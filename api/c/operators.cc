@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/c/node.h"
+#include "operators/contrib/contrib.h"
 
 using rewright::DataType;
 using rewright::Error;
@@ -108,7 +109,8 @@ rewright_status rewright_operators_add(rewright_operators* operators, const char
     if (of.empty() || of == "ai.onnx")
       throw Error(ErrorCode::kUsage, "ONNX's own domain cannot have operators of others", "operator " + name,
                   "give it a domain of your own");
-    if (rewright::operators::find_onnx(of, name) || rewright::operators::find_procedure(of, name))
+    using rewright::operators::find_contrib, rewright::operators::find_onnx, rewright::operators::find_procedure;
+    if (find_onnx(of, name) || find_contrib(of, name) || find_procedure(of, name))
       throw Error(ErrorCode::kUsage, "this library has that operator", "operator " + of + "." + name);
     if (o.procedures.find(of, name)) throw Error(ErrorCode::kUsage, "is there already", "operator " + of + "." + name);
     const Callbacks callbacks{of, infer_types, compute_elements, user};
