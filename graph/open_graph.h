@@ -16,7 +16,7 @@ namespace rewright::graph {
 class OpenGraph {
  public:
   // `used`, by node: those that with_sizes returns, as long as the sizes are none that the graph has assumed away; empty: all.
-  // What others require of sizes is checked all the same.
+  // The requirements of unused nodes on sizes are checked, too.
   explicit OpenGraph(Graph graph, const std::vector<bool>& used = {});
 
   const Graph& graph() const { return graph_; }

@@ -95,7 +95,7 @@ class NumberedNodes {
       const auto id = static_cast<std::int64_t>(checked_index(ids[i], count));
       result.targets.insert(id);
       result.are_positive = result.are_positive && weights[i] >= 0;
-      // Those of a branch are never given.
+      // Only leaves give weights: those of branches are ignored.
       if (const std::int64_t at = targets_[place_of(trees[i], nodes[i])]; at < 0)
         result.of_leaf[static_cast<std::size_t>(~at)].push_back({id, weights[i]});
     }

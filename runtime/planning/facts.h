@@ -64,7 +64,7 @@ struct Traits {
 };
 Traits traits_of(const Definition& definition);
 
-// How a node whose first output has elements of its first input moves them.
+// The movement of elements from a node's first input to its first output.
 struct Movement {
   bool in_order = false;    // the result has all of them, in the same order
   bool along_axes = false;  // each position of the operand is a number, or one of the result's
@@ -81,7 +81,7 @@ class Facts {
   virtual const Tensor& constant(ValueId value) const = 0;
   virtual const Definition& define(const Node& node) const = 0;
   virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
-  // How the node moves the elements of its first input, which it must have.
+  // The node must have a first input.
   virtual Movement movement(const Node& node) const {
     return movement_of(define(node), info(node.outputs[0]).sizes, info(node.inputs[0]).sizes);
   }

@@ -29,19 +29,10 @@ std::optional<ConvolutionNode> read_convolution_node(const Node& node, const Siz
   return c;
 }
 
-namespace {
-
-// The padding at the end of an axis of x with which the convolution gives y, if there is one: that at the beginning, or else
-// the least, since libraries have more algorithms for equal padding.
-std::optional<std::int64_t> padding_at_end(std::int64_t x, std::int64_t begin, std::int64_t extent, std::int64_t stride,
-                                           std::int64_t y) {
-  const std::int64_t least = std::max<std::int64_t>((y - 1) * stride + extent - x - begin, 0);
-  for (const std::int64_t end : {begin, least})
-    if (const std::int64_t room = x + begin + end - extent; room >= 0 && room / stride + 1 == y) return end;
-  return std::nullopt;
+bool ConvolutionNode::fits(std::size_t axis, std::int64_t end) const {
+  const std::int64_t room = x[axis + 2] + pads_begin[axis] + end - dilations[axis] * (w[axis + 2] - 1) - 1;
+  return room >= 0 && room / strides[axis] + 1 == y[axis + 2];
 }
-
-}  // namespace
 
 std::optional<ConvolutionNode> read_convolution_gradient_node(const Node& node, const Sizes& a, const Sizes& b,
                                                               const Sizes& result) {
@@ -57,11 +48,10 @@ std::optional<ConvolutionNode> read_convolution_gradient_node(const Node& node, 
                     {},
                     attributes.number("group")};
   for (std::size_t axis = 0; axis < c.strides.size(); ++axis) {
-    if (c.pads_begin[axis] < 0) return std::nullopt;
-    const std::int64_t extent = c.dilations[axis] * (c.w[axis + 2] - 1) + 1;
-    const auto end = padding_at_end(c.x[axis + 2], c.pads_begin[axis], extent, c.strides[axis], c.y[axis + 2]);
-    if (!end) return std::nullopt;
-    c.pads_end.push_back(*end);
+    const std::int64_t reach = (c.y[axis + 2] - 1) * c.strides[axis] + c.dilations[axis] * (c.w[axis + 2] - 1) + 1;
+    const std::int64_t least = std::max<std::int64_t>(reach - c.x[axis + 2] - c.pads_begin[axis], 0);
+    if (c.pads_begin[axis] < 0 || !c.fits(axis, least)) return std::nullopt;
+    c.pads_end.push_back(least);
   }
   return c;
 }

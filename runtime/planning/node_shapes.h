@@ -15,6 +15,9 @@ struct ConvolutionNode {
   Sizes x, w, y;
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   std::int64_t group = 1;
+
+  // Does a convolution of x with this padding at the end of an axis give as many positions as y has?
+  bool fits(std::size_t axis, std::int64_t end) const;
 };
 // Reads a Conv, or another node with its attributes. nullopt unless it has 1 to 3 spatial axes, tensors are not empty, and
 // padding is not negative.

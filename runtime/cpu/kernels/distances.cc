@@ -20,7 +20,7 @@ constexpr double kElements = 16;  // differences, per nanosecond
 constexpr Count kPanel = DistanceLoops::kColumns;
 constexpr Count kRowsTogether = 64;
 
-// Where the elements of one side are: offset + row * stride + k * step.
+// One operand of the differences: its element k of a row is at offset + row * stride + k * step.
 struct Side {
   int operand = -1;
   Count offset = 0, stride = 0, step = 0;

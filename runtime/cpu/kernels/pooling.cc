@@ -332,8 +332,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
-// How positions are counted: from the first element on, the same with the axes of the image in reverse order, or within each
-// plane (MaxPool's storage_order).
+// The numbering of positions: row-major over the whole tensor, column-major within images (MaxPool's storage_order 1), or
+// row-major within each plane.
 enum class Positions { kRows, kColumns, kOfPlanes };
 
 // Maxima of row-major images with the position of each first one, for the gradient.

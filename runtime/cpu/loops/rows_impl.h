@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/exponential_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/rows.h"
 
@@ -20,14 +21,8 @@ inline float short_exp(float x) {
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
   const float k = shifted - 12582912.0f;
   const float r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + (127u << 23));
+  const float power = exp_polynomial(r) * (r * r) + r + 1.0f;
+  return power * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + (127u << 23));
 }
 
 void swish(float* d, const float* a, Count n) {

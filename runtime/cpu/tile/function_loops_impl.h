@@ -12,6 +12,7 @@
 
 #include "expressions/power_of_two.h"
 #include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/exponential_impl.h"
 #include "runtime/cpu/tile/elementwise_impl.h"
 
 namespace rewright::cpu {
@@ -25,17 +26,12 @@ inline float exp_float(float x) {
   const float k = shifted - 12582912.0f;
   const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - 0x4B400000;
   const float r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
+  const float p = exp_polynomial(r);
+  const float power = p * r * r + r + 1.0f;
   const std::int32_t half = exponent >> 1;
   const float scale1 = std::bit_cast<float>((half + 127) << 23);
   const float scale2 = std::bit_cast<float>((exponent - half + 127) << 23);
-  return p * scale1 * scale2;
+  return power * scale1 * scale2;
 }
 void exp_f32(float* d, const float* a, Count n) {
 #pragma GCC ivdep
@@ -55,12 +51,7 @@ void tanh_f32(float* d, const float* a, Count n) {
     const float shifted = y * 1.44269504088896341f + 12582912.0f;
     const float k = shifted - 12582912.0f;
     const float r = (y - k * 0.693359375f) - k * -2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
+    const float p = exp_polynomial(r);
     const float scale = std::bit_cast<float>((std::bit_cast<std::int32_t>(shifted) - 0x4B400000 + 127) << 23);
     const float above = (p * (r * r) + r) * scale + (scale - 1.0f);
     const float quotient = above / (above + 2.0f);

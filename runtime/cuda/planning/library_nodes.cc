@@ -108,8 +108,12 @@ std::optional<ConvolutionShape> convolution_shape(const GraphFacts& facts, const
   if (!read) return std::nullopt;
   ConvolutionShape c;
   c.type = a.type;
-  if (!is_forward)
+  if (!is_forward) {
     c.pass = node.op->name() == "ConvTranspose" ? ConvolutionPass::kBackwardData : ConvolutionPass::kBackwardFilter;
+    // cuDNN has more algorithms for equal padding at both ends.
+    for (std::size_t axis = 0; axis < read->strides.size(); ++axis)
+      if (read->fits(axis, read->pads_begin[axis])) read->pads_end[axis] = read->pads_begin[axis];
+  }
   c.x = std::move(read->x), c.w = std::move(read->w), c.y = std::move(read->y);
   c.strides = std::move(read->strides), c.dilations = std::move(read->dilations);
   c.pads_begin = std::move(read->pads_begin), c.pads_end = std::move(read->pads_end);

@@ -3,6 +3,7 @@
 
 #include "runtime/cpu/kernels/convolution/library_convolution.h"
 #include "runtime/cpu/planning/layout_assignment.h"
+#include "runtime/planning/node_shapes.h"
 
 namespace rewright::cpu {
 
@@ -14,24 +15,11 @@ using Primitive = dnnl::convolution_backward_weights::primitive_desc;
 // The convolution whose weight gradient a node computes; nullopt if types or attributes are not supported.
 std::optional<ConvolutionShape> read_gradient(const Planner& planner, const Node& node) {
   const ValueInfo x = planner.info(node.inputs[0]), g = planner.info(node.inputs[1]), w = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
-  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(g.sizes) == 0) return std::nullopt;
-  const AttributeReader attributes(node);
-  ConvolutionShape s{x.sizes,
-                     w.sizes,
-                     g.sizes,
-                     attributes.list("strides"),
-                     attributes.list("dilations"),
-                     attributes.list("pads_begin"),
-                     {},
-                     attributes.number("group")};
-  for (std::size_t a = 0; a + 2 < x.sizes.size(); ++a) {
-    const std::int64_t begin = s.pads_begin[a], extent = (w.sizes[a + 2] - 1) * s.dilations[a] + 1;
-    const std::int64_t rest = x.sizes[a + 2] + begin - extent - (g.sizes[a + 2] - 1) * s.strides[a];
-    if (begin < 0 || rest >= s.strides[a]) return std::nullopt;
-    s.pads_end.push_back(std::max<std::int64_t>(-rest, 0));
-    --s.dilations[a];
-  }
+  if (x.type != DataType::kFloat) return std::nullopt;
+  const auto c = planning::read_convolution_gradient_node(node, x.sizes, g.sizes, w.sizes);
+  if (!c) return std::nullopt;
+  ConvolutionShape s{c->x, c->w, c->y, c->strides, c->dilations, c->pads_begin, c->pads_end, c->group};
+  for (std::int64_t& d : s.dilations) --d;
   return s;
 }
 

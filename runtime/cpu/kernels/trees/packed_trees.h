@@ -22,7 +22,7 @@ struct TreeNode {
   std::uint32_t next[2];  // in bytes from the first node: if the test fails, and if it holds
 };
 
-// How leaves vote, and what the payload of a leaf is.
+// The votes of leaves, and the payload that a leaf stores for them.
 enum class Votes : std::uint32_t {
   kOne,   // each gives one weight to the only target: that weight
   kAll,   // each gives a weight to every target, in order: the leaf's number
