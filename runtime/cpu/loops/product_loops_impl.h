@@ -41,13 +41,13 @@ void multiply_block(const ProductBlock& b) {
   for (Count r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) sum[r][v] = V{};
-      // The result's lines arrive while the sums are computed: rows lie in different pages, which no processor reads ahead.
-#pragma GCC unroll 16
-  for (Count r = 0; r < kRows; ++r)
-    for (Count v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(b.y + r * b.y_stride + v, 1);
   const float *a = b.a, *panel = b.panel;
   const char* ahead = b.ahead;
   const Count rows = b.a_rows, columns = b.a_columns, step = b.ahead_step;
+  // The result's lines arrive while the sums are computed: rows lie in different pages, which no processor reads ahead.
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(b.y + r * b.y_stride + v, 1);
   for (Count k = 0; k < b.depth; ++k) {
     V w[kVectors];
 #pragma GCC unroll 4
