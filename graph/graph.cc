@@ -177,6 +177,36 @@ void Graph::add_raw(Node node) { nodes_.push_back(std::make_shared<const Node>(s
 
 void Graph::drop_nodes_from(std::size_t count) { nodes_.resize(std::min(count, nodes_.size())); }
 
+void Graph::drop_unused_values() {
+  std::vector<ValueId> number(values_.size(), kNoValue);
+  const auto use = [&](std::span<const ValueId> values) {
+    for (const ValueId v : values)
+      if (v != kNoValue) number[v] = 0;
+  };
+  use(inputs_);
+  for (const GraphOutput& output : outputs_) use({&output.value, 1});
+  for (const auto& node : nodes_) use(node->inputs), use(node->parameters), use(node->outputs);
+  ValueId count = 0;
+  for (ValueId v = 0; v < number.size(); ++v) {
+    if (number[v] == kNoValue) continue;
+    number[v] = count;
+    values_[count++] = std::move(values_[v]);
+  }
+  if (count == values_.size()) return;
+  values_.resize(count);
+  const auto renumber = [&](std::span<ValueId> values) {
+    for (ValueId& v : values)
+      if (v != kNoValue) v = number[v];
+  };
+  renumber(inputs_);
+  for (GraphOutput& output : outputs_) output.value = number[output.value];
+  for (auto& node : nodes_) {
+    auto changed = std::make_shared<Node>(*node);
+    renumber(changed->inputs), renumber(changed->parameters), renumber(changed->outputs);
+    node = std::move(changed);
+  }
+}
+
 void Graph::add_output(std::string name, ValueId id) {
   const Value& v = value(id);
   outputs_.push_back({std::move(name), id, v.type, v.shape_known});

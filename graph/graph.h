@@ -147,6 +147,8 @@ class Graph {
   void add_shared(std::shared_ptr<const Node> node) { nodes_.push_back(std::move(node)); }
   // Removes all nodes after the first `count`; their values stay, unused.
   void drop_nodes_from(std::size_t count);
+  // Drops the values that no node, input or output refers to. The others are numbered anew, in the same order.
+  void drop_unused_values();
   ValueId add_value(Value value);
   void set_value(ValueId id, Value value);
   void add_output(std::string name, ValueId value);

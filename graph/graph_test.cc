@@ -114,6 +114,31 @@ TEST_CASE("a constant takes the place of what computed it") {
   CHECK(interpret(graph, {})[0].reals() == std::vector<double>{-1, -2});
 }
 
+TEST_CASE("unused values are dropped, and a copy keeps them") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({4}));
+  const ValueId unread = graph.add_input("unread", floats({2}));
+  const ValueId dead = add(graph, "Exp", {x});
+  const ValueId y = add(graph, "Relu", {x});
+  graph.drop_nodes_from(0);
+  Graph used = graph;
+  const ValueId z = add(used, "Neg", {x});
+  used.add_output("z", z);
+  const std::uint64_t hash = used.hash();
+  const Graph before = used;
+  used.drop_unused_values();
+  CHECK(used.value_count() == 3);
+  CHECK(used.inputs().size() == 2);
+  CHECK(used.value(used.inputs()[1]).name == "unread");
+  CHECK(used.hash() == hash);
+  CHECK(before.value_count() == 5);
+  CHECK(before.value(z).type == used.value(used.outputs()[0].value).type);
+  CHECK((unread < dead && dead < y));
+  const Tensor given = Tensor::from_reals(DataType::kFloat, {4}, std::vector<double>{1, -2, 3, 0});
+  const std::vector<Tensor> inputs{given, Tensor(DataType::kFloat, {2})};
+  CHECK(interpret(used, inputs)[0].reals() == interpret(before, inputs)[0].reals());
+}
+
 TEST_CASE("the hash is blind to order and inner names, and sees all else") {
   auto build = [](bool swapped, double weight, std::string_view last) {
     Graph graph;

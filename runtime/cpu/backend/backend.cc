@@ -53,6 +53,7 @@ Graph inputs_of(const Graph& graph) {
 
 // The graph without the nodes that no plan has.
 OpenGraph planned(Graph graph) {
+  graph.drop_unused_values();  // rewriting leaves many, and planning looks at all
   const std::vector<bool> nodes = planning::planned_nodes(graph);
   return OpenGraph(std::move(graph), nodes);
 }
