@@ -130,10 +130,11 @@ Imported graph_of_hardmax(OnnxSource& source, std::string&) {
   const TensorType type{b.type_of(x).type, shape};
   if (product(shape) == Index(0)) return SourceBuilder::results({b.filled(type, 0)});
   const ValueId largest = b.add("ArgMax", {b.reshaped(x, sizes)}, {{"axis", Index(axis)}, {"keepdims", true}});
-  Indices along(sizes.size(), 1);
-  along[axis] = sizes[axis];
-  const ValueId places = b.reshaped(b.add("Range", {}, {{"count", sizes[axis]}}), along);
-  return SourceBuilder::results({b.reshaped(b.cast(b.add("Equal", {largest, places}), type.type), shape)});
+  Indices one = sizes;
+  one[axis] = 1;
+  const ValueId placed = b.add("ScatterElements", {b.filled({type.type, sizes}, 0), largest, b.filled({type.type, one}, 1)},
+                               {{"axis", Index(axis)}});
+  return SourceBuilder::results({b.reshaped(placed, shape)});
 }
 
 }  // namespace
