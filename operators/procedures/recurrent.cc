@@ -1,6 +1,8 @@
 // Executes recurrent networks: RNN, GRU, LSTM. One step, and the product of all steps' inputs with their weights, are graphs of
 // operators; a loop runs through the sequences.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -120,9 +122,12 @@ class Network {
     return batch_first_ ? (b * length_ + t) * directions_ + d : (t * directions_ + d) * batch_ + b;
   }
 
-  // All inputs, as rows, times the weights, plus the biases.
-  Tensor projected(std::int64_t d) const {
-    std::vector<Call::Given> given{{call_.tensor(0).reshaped({length_ * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
+  // The inputs of the first `steps` steps, as rows, times the weights, plus the biases. There may be more rows, so that there
+  // are few graphs for all numbers of steps; and with the batch in front all steps have them.
+  Tensor projected(std::int64_t d, std::int64_t steps) const {
+    const auto enough = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(steps)));
+    const std::int64_t count = batch_first_ ? length_ : std::min(length_, enough);
+    std::vector<Call::Given> given{{part_of(call_.tensor(0), 0, {count * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
     const Call::Given biases = operand(3, d, {2, rows()});
     if (biases.tensor) {
       given.push_back({part_of(biases.tensor, 0, {rows()}), biases.is_constant});
@@ -164,7 +169,7 @@ class Network {
     if (steps == 0) return;
     const bool is_backward = backward_first_ || d == 1;
     const bool is_whole = std::all_of(lengths_.begin(), lengths_.end(), [&](std::int64_t l) { return l == steps; });
-    const auto x = std::make_shared<const Tensor>(projected(d));
+    const auto x = std::make_shared<const Tensor>(projected(d, steps));
     // After the end of a sequence, any entry will do.
     const auto entry = [&](std::int64_t n, std::int64_t b) {
       return is_backward ? std::max<std::int64_t>(lengths_[static_cast<std::size_t>(b)] - 1 - n, 0) : n;
