@@ -1,8 +1,12 @@
 // Strings: joining, splitting, normalizing, matching, and counting n-grams.
 #include <algorithm>
-#include <map>
+#include <cstdint>
+#include <functional>
 #include <numeric>
 #include <regex>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "operators/procedures/procedures.h"
 #include "operators/tensor_parts.h"
@@ -154,48 +158,90 @@ void run_regex(Call& call) {
   call.give(Tensor::from_integers(DataType::kBool, x.sizes(), matches));
 }
 
-// Counts n-grams. The pool has a part for each length; each n-gram has a position in the result.
+// The n-grams of a TfIdfVectorizer as a tree: a path of items from its root is an n-gram, or the beginning of some. The pool
+// has a part for each length; each n-gram has a position in the result.
 template <class Item>
-void count_grams(Call& call, std::span<const Item> items, const std::vector<Item>& pool) {
-  const Sizes& sizes = call.tensor(0).sizes();
-  if (sizes.empty() || sizes.size() > 2) throw Error(ErrorCode::kBadInput, "its input must have shape [C] or [N, C]");
-  const std::vector<std::int64_t> starts = call.integers("ngram_counts"), places = call.integers("ngram_indexes");
-  const std::vector<double> weights = call.reals("weights");
-  const std::int64_t width = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
-  const std::int64_t shortest = call.integer("min_gram_length", 1), longest = call.integer("max_gram_length", 1);
-  const std::int64_t skips = call.integer("max_skip_count", 0);
+struct Grams {
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Gram {
-    std::size_t place, number;
+    std::int64_t place = -1;  // -1: no n-gram ends here
+    std::size_t number = 0;
   };
-  std::map<std::vector<Item>, Gram> grams;
-  std::size_t number = 0;
-  for (std::size_t n = 0; n < starts.size(); ++n) {
-    const auto end = static_cast<std::size_t>(n + 1 < starts.size() ? starts[n + 1] : static_cast<std::int64_t>(pool.size()));
-    for (auto at = static_cast<std::size_t>(starts[n]); at + n < end && end <= pool.size(); at += n + 1, ++number) {
-      if (number >= places.size() || places[number] < 0) throw Error(ErrorCode::kBadInput, "ngram_indexes are wrong");
-      const auto from = pool.begin() + static_cast<std::ptrdiff_t>(at);
-      grams[{from, from + static_cast<std::ptrdiff_t>(n + 1)}] = {static_cast<std::size_t>(places[number]), number};
+  std::unordered_map<Item, std::uint32_t> items;  // numbers of the pool's items
+  std::unordered_map<std::uint64_t, std::uint32_t> steps;
+  std::vector<Gram> nodes{Gram()};
+  std::int64_t width = 0;
+  std::vector<double> weights;
+
+  Grams(Call& call, const std::vector<Item>& pool) : weights(call.reals("weights")) {
+    const std::vector<std::int64_t> starts = call.integers("ngram_counts"), places = call.integers("ngram_indexes");
+    width = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
+    std::size_t number = 0;
+    for (std::size_t n = 0; n < starts.size(); ++n) {
+      const auto end = static_cast<std::size_t>(n + 1 < starts.size() ? starts[n + 1] : static_cast<std::int64_t>(pool.size()));
+      for (auto at = static_cast<std::size_t>(starts[n]); at + n < end && end <= pool.size(); at += n + 1, ++number) {
+        if (number >= places.size() || places[number] < 0) throw Error(ErrorCode::kBadInput, "ngram_indexes are wrong");
+        std::uint32_t node = 0;
+        for (std::size_t k = at; k <= at + n; ++k) node = add(node, pool[k]);
+        nodes[node] = {places[number], number};
+      }
     }
   }
-  const std::int64_t rows = sizes.size() == 2 ? sizes[0] : 1, length = sizes.back();
+
+  std::uint32_t number_of(const Item& item) const {
+    const auto found = items.find(item);
+    return found == items.end() ? kNone : found->second;
+  }
+  std::uint32_t next(std::uint32_t node, std::uint32_t item) const {
+    if (item == kNone) return kNone;
+    const auto found = steps.find(step(node, item));
+    return found == steps.end() ? kNone : found->second;
+  }
+
+ private:
+  static std::uint64_t step(std::uint32_t node, std::uint32_t item) { return std::uint64_t{node} << 32 | item; }
+  std::uint32_t add(std::uint32_t node, const Item& item) {
+    const std::uint32_t number = items.try_emplace(item, static_cast<std::uint32_t>(items.size())).first->second;
+    const auto [found, is_new] = steps.try_emplace(step(node, number), static_cast<std::uint32_t>(nodes.size()));
+    if (is_new) nodes.emplace_back();
+    return found->second;
+  }
+};
+
+template <class Item>
+void count_grams(Call& call, std::span<const Item> items, const std::function<std::vector<Item>()>& pool) {
+  const Sizes& sizes = call.tensor(0).sizes();
+  if (sizes.empty() || sizes.size() > 2) throw Error(ErrorCode::kBadInput, "its input must have shape [C] or [N, C]");
+  const auto kept = call.kept<Grams<Item>>([&] { return Grams<Item>(call, pool()); });
+  const Grams<Item>& grams = *kept;
+  const std::int64_t shortest = call.integer("min_gram_length", 1), longest = call.integer("max_gram_length", 1);
+  const std::int64_t skips = call.integer("max_skip_count", 0);
+  const std::int64_t rows = sizes.size() == 2 ? sizes[0] : 1, length = sizes.back(), width = grams.width;
   std::vector<double> result = zeros({rows, width});
   const std::string mode = call.text("mode", "TF");
+  std::vector<std::uint32_t> row_items(static_cast<std::size_t>(length));
+  std::vector<std::size_t> last(static_cast<std::size_t>(width));  // by position: the number of the last n-gram that was found
   for (std::int64_t row = 0; row < rows && !result.empty(); ++row) {
-    std::map<std::size_t, std::pair<double, std::size_t>> counts;  // by position: the count, and the n-gram's number
+    for (std::int64_t at = 0; at < length; ++at)
+      row_items[static_cast<std::size_t>(at)] = grams.number_of(items[static_cast<std::size_t>(row * length + at)]);
+    double* const counts = result.data() + row * width;
     for (std::int64_t n = std::max<std::int64_t>(shortest, 1); n <= std::min(longest, length); ++n)
-      for (std::int64_t step = 1; step <= (n == 1 ? 1 : std::min(skips + 1, length)); ++step)
+      for (std::int64_t step = 1; step <= (n == 1 ? 1 : std::min(skips + 1, length)); ++step) {
+        call.checkpoint();
         for (std::int64_t at = 0; at + (n - 1) * step < length; ++at) {
-          call.checkpoint();
-          std::vector<Item> gram;
-          for (std::int64_t k = 0; k < n; ++k) gram.push_back(items[static_cast<std::size_t>(row * length + at + k * step)]);
-          const auto found = grams.find(gram);
-          if (found == grams.end()) continue;
-          counts[found->second.place].first += 1;
-          counts[found->second.place].second = found->second.number;
+          std::uint32_t node = 0;
+          for (std::int64_t k = 0; k < n && node != Grams<Item>::kNone; ++k)
+            node = grams.next(node, row_items[static_cast<std::size_t>(at + k * step)]);
+          if (node == Grams<Item>::kNone || grams.nodes[node].place < 0) continue;
+          counts[grams.nodes[node].place] += 1;
+          last[static_cast<std::size_t>(grams.nodes[node].place)] = grams.nodes[node].number;
         }
-    for (const auto& [place, count] : counts) {
-      const double weight = mode == "TF" || count.second >= weights.size() ? 1 : weights[count.second];
-      result[static_cast<std::size_t>(row * width) + place] = (mode == "IDF" ? 1 : count.first) * weight;
+      }
+    for (std::int64_t place = 0; place < width; ++place) {
+      if (counts[place] == 0) continue;
+      const std::size_t number = last[static_cast<std::size_t>(place)];
+      const double weight = mode == "TF" || number >= grams.weights.size() ? 1 : grams.weights[number];
+      counts[place] = (mode == "IDF" ? 1 : counts[place]) * weight;
     }
   }
   call.give(Tensor::from_reals(DataType::kFloat, sizes.size() == 2 ? Sizes{rows, width} : Sizes{width}, result));
@@ -203,9 +249,10 @@ void count_grams(Call& call, std::span<const Item> items, const std::vector<Item
 
 void run_tfidf(Call& call) {
   const Tensor& x = call.tensor(0);
-  if (x.type() == DataType::kString) return count_grams<std::string>(call, x.strings(), call.texts("pool_strings"));
+  if (x.type() == DataType::kString)
+    return count_grams<std::string>(call, x.strings(), [&] { return call.texts("pool_strings"); });
   const std::vector<std::int64_t> items = x.integers();
-  count_grams<std::int64_t>(call, items, call.integers("pool_int64s"));
+  count_grams<std::int64_t>(call, items, [&] { return call.integers("pool_int64s"); });
 }
 
 }  // namespace
