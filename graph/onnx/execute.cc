@@ -234,6 +234,14 @@ bool is_parameter(const Datum& datum, bool reals) {
   return datum.is_tensor() && datum.tensor().size() <= kKnownElements && (reals || !is_real(datum.tensor().type()));
 }
 
+// A key that is equal for data of the same types, sizes and parameters.
+std::string key_of_parameters(const NamedData& named, bool reals) {
+  std::string key;
+  for (const auto& [name, datum] : named)
+    key += key_of(datum) + (is_parameter(datum, reals) ? "=" + std::to_string(datum.tensor().content_hash()) : "");
+  return key;
+}
+
 // Which known inputs have their contents fixed in the node's graph?
 enum class Contents { kNone, kIntegers, kAll };
 
@@ -291,7 +299,8 @@ struct OpaqueExecution::State {
   PrepareGraph prepare;
   Bodies bodies;
   const Checkpoint& checkpoint;
-  std::map<std::string, std::shared_ptr<Executable>> by_types;  // see known_by_types
+  std::map<std::string, std::shared_ptr<Executable>> by_types;       // see known_by_types
+  std::map<std::string, std::shared_ptr<Executable>> by_parameters;  // by key_of_parameters
 
   // The node prepared for inputs of these types and sizes with any elements, cached; null if sizes of its results depend on
   // elements, or if it stays opaque.
@@ -317,6 +326,7 @@ OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGr
                                          prepare,
                                          Bodies(prepare),
                                          checkpoint,
+                                         {},
                                          {}});
   State& s = *state_;
   if (!s.proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
@@ -403,15 +413,21 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
     };
     std::vector<Datum> graph_inputs;
     for (const auto& [name, datum] : named) graph_inputs.push_back(datum);
-    if (as_graph) {  // cached for inputs of the same types, sizes and parameters
-      std::string key;
-      for (const auto& [name, datum] : named)
-        key += key_of(datum) + (is_parameter(datum, false) ? "=" + std::to_string(datum.tensor().content_hash()) : "");
-      return in_places(s.proto, s.bodies.find(key, Repetition::kOften, make)->run(graph_inputs));
-    }
+    if (as_graph)
+      return in_places(s.proto, s.bodies.find(key_of_parameters(named, false), Repetition::kOften, make)->run(graph_inputs));
     if (const auto known = s.known_by_types(named)) return in_places(s.proto, known->run(graph_inputs));
+    const bool is_remembered = std::all_of(named.begin(), named.end(),
+                                           [](const auto& value) { return value.second.empty() || value.second.is_tensor(); });
+    const std::string key = is_remembered ? key_of_parameters(named, true) : "";
+    if (const auto found = s.by_parameters.find(key); is_remembered && found != s.by_parameters.end())
+      return in_places(s.proto, found->second->run(graph_inputs));
     Graph part = make();
-    if (reason.empty()) return in_places(s.proto, s.prepare(std::move(part), Repetition::kAny)->run(graph_inputs));
+    if (reason.empty()) {
+      const std::shared_ptr<Executable> executable = s.prepare(std::move(part), Repetition::kAny);
+      if (s.by_parameters.size() >= kRemembered) s.by_parameters.clear();
+      if (is_remembered) s.by_parameters[key] = executable;
+      return in_places(s.proto, executable->run(graph_inputs));
+    }
   }
   if (s.procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
   const auto version = s.opsets().find(s.domain);
