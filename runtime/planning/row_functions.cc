@@ -25,6 +25,12 @@ Sizes sample_sizes(std::size_t rank) {
   return sizes;
 }
 
+// The axes of a row: those of the second operand, or the last one. At most all of the first operand's.
+std::size_t row_axes(std::span<const ValueInfo> operands) {
+  const std::size_t axes = operands.size() > 1 ? operands[1].sizes.size() : 1;
+  return std::clamp<std::size_t>(axes, 1, operands[0].sizes.size());
+}
+
 }  // namespace
 
 bool has_sample(const Node& node, std::span<const ValueInfo> operands) {
@@ -35,22 +41,23 @@ bool has_sample(const Node& node, std::span<const ValueInfo> operands) {
 
 bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
   if (!has_sample(node, operands)) return false;
-  const ValueInfo& x = operands[0];
-  if (x.sizes.back() <= 1) return false;
+  const Sizes &x = operands[0].sizes, row(x.end() - static_cast<std::ptrdiff_t>(row_axes(operands)), x.end());
+  if (element_count(row) <= 1) return false;
   for (std::size_t i = 1; i < operands.size(); ++i)
-    if (node.inputs[i] == kNoValue || operands[i].sizes != Sizes{x.sizes.back()}) return false;
+    if (node.inputs[i] == kNoValue || operands[i].sizes != row) return false;
   return true;
 }
 
 namespace {
 
-// The node's first output in double for sample operands; empty if it cannot be computed.
-Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank) {
-  const Sizes sizes = sample_sizes(rank);
+// The node's first output in double for sample operands; empty if it cannot be computed. The other operands are rows over the
+// last `axes` axes.
+Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank, std::size_t axes = 1) {
+  const Sizes sizes = sample_sizes(rank), row(sizes.end() - static_cast<std::ptrdiff_t>(axes), sizes.end());
   if (node.inputs.size() > operands.size()) return {};
   std::vector<Tensor> tensors{Tensor::from_reals(DataType::kDouble, sizes, operands[0])};
   for (std::size_t i = 1; i < node.inputs.size(); ++i)
-    tensors.push_back(Tensor::from_reals(DataType::kDouble, {kSampleColumns}, operands[i]));
+    tensors.push_back(Tensor::from_reals(DataType::kDouble, row, operands[i]));
   std::vector<std::optional<TensorType>> types;
   for (const Tensor& t : tensors) types.emplace_back(TensorType{t.type(), to_indices(t.sizes())});
   try {
@@ -62,10 +69,10 @@ Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_
   }
 }
 
-Rows sample_operand(std::size_t rank) {
+// The first `small` elements are small.
+Rows sample_operand(std::size_t rank, std::size_t small = kSampleColumns) {
   Rows x(static_cast<std::size_t>(element_count(sample_sizes(rank))));
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = (i < kSampleColumns ? kSmall : 1.0) * std::sin(static_cast<double>(i * i + 1));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = (i < small ? kSmall : 1.0) * std::sin(static_cast<double>(i * i + 1));
   return x;
 }
 
@@ -93,20 +100,20 @@ Rows logarithms(Rows x) {
   return x;
 }
 
+// Rows have as many elements as `scale` and `shift`.
 Rows normalized(const RowNormalization& n, const Rows& x, const Rows& scale, const Rows& shift,
                 double* first_variance = nullptr) {
   Rows y(x.size());
-  for (Count r = 0; r < std::ssize(x) / kSampleColumns; ++r) {
-    const double* const row = x.data() + r * kSampleColumns;
+  const std::size_t columns = scale.size();
+  const auto count = static_cast<double>(columns);
+  for (std::size_t r = 0; r < x.size() / columns; ++r) {
+    const double* const row = x.data() + r * columns;
     double mean = 0, variance = 0;
-    for (Count c = 0; c < kSampleColumns; ++c) mean += n.centered ? row[c] / kSampleColumns : 0.0;
-    for (Count c = 0; c < kSampleColumns; ++c) variance += (row[c] - mean) * (row[c] - mean) / kSampleColumns;
+    for (std::size_t c = 0; c < columns; ++c) mean += n.centered ? row[c] / count : 0.0;
+    for (std::size_t c = 0; c < columns; ++c) variance += (row[c] - mean) * (row[c] - mean) / count;
     if (first_variance != nullptr && r == 0) *first_variance = variance;
-    for (Count c = 0; c < kSampleColumns; ++c) {
-      const auto at = static_cast<std::size_t>(c);
-      y[static_cast<std::size_t>(r * kSampleColumns + c)] =
-          (row[c] - mean) / std::sqrt(variance + n.epsilon) * scale[at] + shift[at];
-    }
+    for (std::size_t c = 0; c < columns; ++c)
+      y[r * columns + c] = (row[c] - mean) / std::sqrt(variance + n.epsilon) * scale[c] + shift[c];
   }
   return y;
 }
@@ -139,25 +146,29 @@ bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands) {
 
 std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands) {
   if (operands.size() > 3 || !may_be_row_function(node, operands)) return std::nullopt;
-  const std::size_t rank = operands[0].sizes.size();
-  const Rows x = sample_operand(rank);
-  Rows ones(kSampleColumns, 1.0), zeros(kSampleColumns, 0.0), scale, shift;
-  for (Count c = 0; c < kSampleColumns; ++c) {
+  const std::size_t rank = operands[0].sizes.size(), axes = row_axes(operands);
+  const Sizes sizes = sample_sizes(rank);
+  const auto columns = static_cast<std::size_t>(element_count(std::span(sizes).last(axes)));
+  // Epsilon follows from rows of small elements, and large ones tell normalizations from other functions: one row of each if
+  // there are several, else the same row twice.
+  const Rows x = sample_operand(rank, columns), large = sample_operand(rank, 0);
+  Rows ones(columns, 1.0), zeros(columns, 0.0), scale, shift;
+  for (std::size_t c = 0; c < columns; ++c) {
     scale.push_back(operands.size() > 1 ? 0.5 + 0.3 * static_cast<double>(c) : 1.0);
     shift.push_back(operands.size() > 2 ? 0.7 - 0.2 * static_cast<double>(c) : 0.0);
   }
-  const Rows plain = sample_rows(node, {x, ones, zeros}, rank);
+  const Rows plain = sample_rows(node, {x, ones, zeros}, rank, axes);
   if (plain.empty()) return std::nullopt;
-  const Rows both = sample_rows(node, {x, scale, shift}, rank);
+  const Rows both = sample_rows(node, {large, scale, shift}, rank, axes);
   for (const bool centered : {true, false}) {
     // Epsilon follows from the divisor of the first row, whose elements are small.
-    RowNormalization n{centered, 1};
+    RowNormalization n{centered, 1, axes};
     double variance = 0;
     const Rows by_one = normalized(n, x, ones, zeros, &variance);
     const double divisor = by_one[0] * std::sqrt(variance + 1) / plain[0];
     n.epsilon = std::max(0.0, divisor * divisor - variance);
     if (!std::isfinite(n.epsilon)) continue;  // the first row is 0: not a normalization
-    if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, x, scale, shift))) return n;
+    if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, large, scale, shift))) return n;
   }
   return std::nullopt;
 }

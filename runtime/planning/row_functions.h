@@ -11,7 +11,8 @@ namespace rewright::planning {
 // Is the node's first operand real and not empty, and can a small sample of it be made? Otherwise the node is none of the
 // following. That the node is one of them does not depend on its sizes.
 bool has_sample(const Node& node, std::span<const ValueInfo> operands);
-// Does that operand have rows of more than one element, and are the other operands vectors with one element for each column?
+// Does that operand have rows of more than one element, and are the other operands rows with one element for each column? A row
+// runs along the last axis, or along as many of the last ones as the other operands have.
 bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands);
 
 // All of these take a node with a denotation and operands of known types and sizes, and compare its results on a few sample
@@ -27,11 +28,12 @@ std::optional<Softmax> find_softmax(const Node& node, std::span<const ValueInfo>
 // Is the node the softmax of its operand's rows (along the last axis)?
 bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands);
 
-// (x - mean) / sqrt(variance + epsilon) * scale + shift. If not centered, the mean is 0 and the variance the mean square. Scale
-// and shift are the node's second and third inputs, with an element for each column.
+// (x - mean) / sqrt(variance + epsilon) * scale + shift, over the last `axes` axes. If not centered, the mean is 0 and the
+// variance the mean square. Scale and shift are the node's second and third inputs, with an element for each column.
 struct RowNormalization {
   bool centered = true;
   double epsilon = 0;
+  std::size_t axes = 1;
 };
 std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands);
 

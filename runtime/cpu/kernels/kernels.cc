@@ -23,6 +23,7 @@ PlanNode plan_scatter;          // scatter.cc
 PlanNode plan_top_k;            // top_k.cc
 PlanNode plan_tree_scores;      // trees/tree_scores.cc
 PlanNode plan_convolution;      // convolution/convolution.cc
+PlanNode plan_placed_columns;   // convolution/placed_columns.cc
 PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
 PlanNode plan_product;          // product/products.cc
 PlanNode plan_block_product;
@@ -31,6 +32,7 @@ PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
 bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa);
 PlanNode plan_quantized_convolution;  // quantized/quantized.cc
 PlanNode plan_quantized_product;
+PlanNode plan_integer_product;  // quantized/integer_product.cc
 PlanNode plan_dequantized_convolution;
 PlanNode plan_dequantized_product;
 PlanNode plan_quantized_pool;    // quantized/quantized_pool.cc
@@ -38,6 +40,7 @@ PlanNode plan_row_function;      // rows/row_functions.cc
 PlanExpression plan_byte_table;  // quantized/byte_table.cc
 PlanExpression plan_distances;   // distances.cc
 PlanExpression plan_prefix;      // prefix.cc
+PlanExpression plan_scaled;      // scaled.cc
 PlanExpression plan_generated;   // generated.cc
 
 namespace {
@@ -52,6 +55,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"Conv", plan_dequantized_convolution},
     {"Conv", plan_convolution},
     {"ConvInteger", plan_quantized_convolution},
+    {"ConvTranspose", plan_placed_columns},
     {"ConvTranspose", plan_convolution},
     {"ConvWeightGradient", plan_weight_gradient},
     {"GatherND", plan_gather},
@@ -64,11 +68,13 @@ constexpr NodeKernel kNodeKernels[] = {
     {"MatMul", plan_bfloat16_product, reads_bfloat16},
     {"MatMul", plan_product},
     {"MatMulInteger", plan_quantized_product},
+    {"MatMulInteger", plan_integer_product},
     {"MaxPool", plan_maximum_with_positions},
     {"MaxPool", plan_quantized_pool},
     {"MaxPool", plan_pool},
     {"QLinearConv", plan_quantized_convolution},
     {"QLinearMatMul", plan_quantized_product},
+    {"QLinearMatMul", plan_integer_product},
     {"RandomBits", plan_random_bits},
     {"ScatterElements", plan_scatter},
     {"ScatterND", plan_scatter},
@@ -80,7 +86,7 @@ constexpr NodeKernel kNodeKernels[] = {
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
 
-constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_distances, plan_prefix, plan_generated};
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_distances, plan_prefix, plan_scaled, plan_generated};
 
 }  // namespace
 

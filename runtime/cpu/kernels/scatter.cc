@@ -67,6 +67,11 @@ class Places {
   template <class I>
   void next_as(Count rows, Count* to) {
     const I* index = reinterpret_cast<const I*>(indices_) + row_ * shape_.depth;
+    if (shape_.sizes.size() == 1) {
+      next_on_axis(index, rows, to);
+      row_ += rows;
+      return;
+    }
     for (Count r = 0; r < rows; ++r, index += shape_.depth) {
       to[r] = beside_;
       for (std::size_t d = 0; d < shape_.sizes.size(); ++d)
@@ -76,10 +81,28 @@ class Places {
     row_ += rows;
   }
 
-  void advance() {
-    for (std::size_t a = at_.size(); a-- > 0;) {
-      beside_ += shape_.from_strides[a];
-      if (++at_[a] < shape_.from[a]) break;
+  // Indices of one axis, row by row of the updates.
+  template <class I>
+  void next_on_axis(const I* index, Count rows, Count* to) {
+    const std::int64_t size = shape_.sizes[0], stride = shape_.strides[0];
+    const Count step = at_.empty() ? 0 : shape_.from_strides.back();
+    while (rows > 0) {
+      const Count count = at_.empty() ? rows : std::min(rows, shape_.from.back() - at_.back());
+      for (Count r = 0; r < count; ++r) {
+        const std::int64_t given = index[r], position = given < 0 ? given + size : given;
+        if (position < 0 || position >= size) checked_index(given, size);  // throws
+        to[r] = beside_ + r * step + position * stride;
+      }
+      index += count, to += count, rows -= count;
+      if (!at_.empty()) advance(count);
+    }
+  }
+
+  // By so many updates on the last axis, which are not more than are left there.
+  void advance(Count count = 1) {
+    for (std::size_t a = at_.size(); a-- > 0; count = 1) {
+      beside_ += count * shape_.from_strides[a];
+      if ((at_[a] += count) < shape_.from[a]) break;
       beside_ -= at_[a] * shape_.from_strides[a];
       at_[a] = 0;
     }

@@ -9,6 +9,7 @@
 
 #include "operators/tensor_parts.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -39,11 +40,15 @@ Bits in_order(Bits bits, Bits infinity) {
 __extension__ typedef unsigned __int128 Wide;
 
 // Keys are an element and its position in one number, so that all differ and the first of equal elements is the smallest.
-template <class Bits, class Key, Numbers kNumbers>
+// T: the type of elements.
+template <class T, class Bits, class Key, Numbers kNumbers>
 class TopKKernel final : public Kernel {
  public:
-  TopKKernel(const TopKShape& shape, Bits infinity, int values, int positions)
-      : s_(shape), infinity_(infinity), values_(values), positions_(positions) {}
+  using Extreme = T (*)(const T* x, Count n);  // NaN if there is one
+
+  // `extreme`: a loop for the largest (or smallest) element; null: none.
+  TopKKernel(const TopKShape& shape, Bits infinity, Extreme extreme, int values, int positions)
+      : s_(shape), infinity_(infinity), extreme_(extreme), values_(values), positions_(positions) {}
 
   void run(const Call& call) const override {
     const std::int64_t rows = s_.x.before * s_.x.after;
@@ -53,7 +58,7 @@ class TopKKernel final : public Kernel {
 
  private:
   static constexpr int kPositionBits = 8 * sizeof(Key) / 2;
-  static constexpr std::int64_t kBlock = 32;
+  static constexpr std::int64_t kBlock = 32, kBlocks = 4;
 
   void run_row(const Call& call, std::int64_t row) const {
     static thread_local std::vector<Key> keys;
@@ -78,6 +83,10 @@ class TopKKernel final : public Kernel {
       };
       std::int64_t t = s_.count;
       for (; t + kBlock <= s_.x.size; t += kBlock) {
+        if (has_none_of(x, t, keys.front())) {
+          t += (kBlocks - 1) * kBlock;
+          continue;
+        }
         Bits block[kBlock], least = static_cast<Bits>(~Bits{0});
         for (std::int64_t n = 0; n < kBlock; ++n) {
           block[n] = number(t + n);
@@ -100,45 +109,59 @@ class TopKKernel final : public Kernel {
     }
   }
 
+  // Is none of the elements of the next blocks better than that of a key?
+  bool has_none_of(const Bits* x, std::int64_t t, Key key) const {
+    if (extreme_ == nullptr || s_.x.after != 1 || t + kBlocks * kBlock > s_.x.size) return false;
+    const auto* const elements = reinterpret_cast<const T*>(x);
+    const T found = extreme_(elements + t, kBlocks * kBlock),
+            limit = elements[static_cast<std::int64_t>(key & ((Key{1} << kPositionBits) - 1))];
+    return s_.largest ? found <= limit : found >= limit;  // not for NaN
+  }
+
   TopKShape s_;
   Bits infinity_;
+  Extreme extreme_;
   int values_, positions_;  // numbers of outputs; -1: none
 };
 
 // Null for types without a kernel.
-std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int values, int positions) {
-  const auto make = [&]<class Bits, class Key, Numbers kNumbers>(
-                        Bits infinity, Key, std::integral_constant<Numbers, kNumbers>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<TopKKernel<Bits, Key, kNumbers>>(shape, infinity, values, positions);
+std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int values, int positions, Isa isa) {
+  const LoopTables& loops = loops_for<LoopTables>(isa);
+  const auto make = [&]<class T, class Bits, class Key, Numbers kNumbers>(
+                        T (*extreme)(const T*, Count), Bits infinity, Key,
+                        std::integral_constant<Numbers, kNumbers>) -> std::unique_ptr<Kernel> {
+    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, infinity, extreme, values, positions);
   };
+  const auto extreme_of = [&](const auto& table) { return shape.largest ? table.largest : table.smallest; };
+  const auto none = [](auto element) -> decltype(element) (*)(const decltype(element)*, Count) { return nullptr; };
   constexpr std::integral_constant<Numbers, Numbers::kReal> kReal;
   constexpr std::integral_constant<Numbers, Numbers::kSigned> kSigned;
   constexpr std::integral_constant<Numbers, Numbers::kUnsigned> kUnsigned;
   switch (type) {
     case DataType::kFloat:
-      return make(std::uint32_t{0x7F800000}, std::uint64_t{}, kReal);
+      return make(extreme_of(loops.f32), std::uint32_t{0x7F800000}, std::uint64_t{}, kReal);
     case DataType::kDouble:
-      return make(std::uint64_t{0x7FF0000000000000}, Wide{}, kReal);
+      return make(extreme_of(loops.f64), std::uint64_t{0x7FF0000000000000}, Wide{}, kReal);
     case DataType::kHalf:
-      return make(std::uint16_t{0x7C00}, std::uint64_t{}, kReal);
+      return make(none(std::uint16_t{}), std::uint16_t{0x7C00}, std::uint64_t{}, kReal);
     case DataType::kBfloat16:
-      return make(std::uint16_t{0x7F80}, std::uint64_t{}, kReal);
+      return make(none(std::uint16_t{}), std::uint16_t{0x7F80}, std::uint64_t{}, kReal);
     case DataType::kInt8:
-      return make(std::uint8_t{}, std::uint64_t{}, kSigned);
+      return make(extreme_of(loops.i8), std::uint8_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint8:
-      return make(std::uint8_t{}, std::uint64_t{}, kUnsigned);
+      return make(none(std::uint8_t{}), std::uint8_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt16:
-      return make(std::uint16_t{}, std::uint64_t{}, kSigned);
+      return make(extreme_of(loops.i16), std::uint16_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint16:
-      return make(std::uint16_t{}, std::uint64_t{}, kUnsigned);
+      return make(none(std::uint16_t{}), std::uint16_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt32:
-      return make(std::uint32_t{}, std::uint64_t{}, kSigned);
+      return make(extreme_of(loops.i32), std::uint32_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint32:
-      return make(std::uint32_t{}, std::uint64_t{}, kUnsigned);
+      return make(none(std::uint32_t{}), std::uint32_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt64:
-      return make(std::uint64_t{}, Wide{}, kSigned);
+      return make(extreme_of(loops.i64), std::uint64_t{}, Wide{}, kSigned);
     case DataType::kUint64:
-      return make(std::uint64_t{}, Wide{}, kUnsigned);
+      return make(none(std::uint64_t{}), std::uint64_t{}, Wide{}, kUnsigned);
     default:
       return nullptr;
   }
@@ -157,7 +180,8 @@ class TopKPlan final : public NodePlan {
       numbers[o] = static_cast<int>(outputs.size());
       outputs.push_back(planner.add_value(node_.outputs[o], kPlain));
     }
-    planner.add_step(make_top_k(planner.info(node_.inputs[0]).type, shape_, numbers[0], numbers[1]), {x}, std::move(outputs));
+    planner.add_step(make_top_k(planner.info(node_.inputs[0]).type, shape_, numbers[0], numbers[1], planner.options().isa), {x},
+                     std::move(outputs));
   }
 
  private:
@@ -175,7 +199,7 @@ std::unique_ptr<NodePlan> plan_top_k(Planner& planner, const Node& node) {
   const ValueId result = node.outputs[0] != kNoValue ? node.outputs[0] : node.outputs.at(1);
   const TopKShape shape{operators::AxisView(x.sizes, axis), planner.info(result).sizes[axis],
                         attributes.number("largest") != 0};
-  return make_top_k(x.type, shape, 0, 1) ? std::make_unique<TopKPlan>(node, shape) : nullptr;
+  return make_top_k(x.type, shape, 0, 1, planner.options().isa) ? std::make_unique<TopKPlan>(node, shape) : nullptr;
 }
 
 }  // namespace rewright::cpu

@@ -279,7 +279,8 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
   const planning::Traits traits = facts.traits(node);
   if (!traits.has_denotation || !traits.reduces) return std::nullopt;
   const auto found = planning::find_row_normalization(node, operands);
-  if (!found || found->centered != (operands.size() == 3) || facts.info(node.outputs[0]).type != operands[0].type)
+  if (!found || found->axes != 1 || found->centered != (operands.size() == 3) ||
+      facts.info(node.outputs[0]).type != operands[0].type)
     return std::nullopt;
   NormalizationShape n;
   n.type = operands[0].type;

@@ -237,6 +237,38 @@ TEST_CASE("transposed convolutions of nothing, and to nothing") {
     }
 }
 
+TEST_CASE("columns are placed back") {
+  for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::size_t axes = seed % 3 + 1;
+    Sizes kernel, x{b.pick(1, 3), 1}, w;
+    for (std::size_t a = 0; a < axes; ++a) {
+      kernel.push_back(b.pick(1, 3));
+      x.push_back(b.pick(1, axes == 1 ? 40 : 9));
+    }
+    const std::int64_t taps = element_count(kernel);
+    x[1] = taps;
+    w = {taps, 1};
+    w.insert(w.end(), kernel.begin(), kernel.end());
+    std::vector<double> own(static_cast<std::size_t>(taps * taps));
+    for (std::int64_t t = 0; t < taps; ++t) own[static_cast<std::size_t>(t * taps + t)] = 1;
+    Indices pads, strides = b.list(axes, 1, 3), dilations = b.list(axes, 1, 2), padding;
+    for (std::size_t a = 0; a < axes; ++a) {
+      const std::int64_t extent = dilations[a].value() * (kernel[a] - 1) + 1 + strides[a].value() * (x[a + 2] - 1);
+      pads.emplace_back(b.pick(0, std::min<std::int64_t>(2, (extent - 1) / 2)));
+      padding.emplace_back(b.pick(0, strides[a].value() - 1));
+    }
+    const ValueId weight = b.graph.add_constant(Tensor::from_reals(DataType::kFloat, w, own));
+    b.check(node(b.graph, "ConvTranspose", {b.input(x), weight},
+                 {{"strides", strides},
+                  {"dilations", dilations},
+                  {"pads_begin", pads},
+                  {"pads_end", pads},
+                  {"output_padding", padding}})[0]);
+  }
+}
+
 // The library may have no safe kernel for the parts of such a convolution.
 TEST_CASE("transposed convolutions in groups whose channels fill no vector") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {

@@ -185,6 +185,34 @@ TEST_CASE("products of quantized tensors are exact") {
   }
 }
 
+TEST_CASE("products whose weights and parameters are computed are exact") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    QuantizedBuilder b(seed);
+    const std::int64_t m = b.pick(1, 60), k = b.pick(1, 70), n = b.pick(1, 70);
+    const DataType a_type = b.type(), b_type = b.type(), y_type = b.type();
+    Sizes left_sizes{m, k}, right_sizes{k, n};
+    if (b.pick(0, 2) == 0) left_sizes.insert(left_sizes.begin(), b.pick(1, 3));
+    if (b.pick(0, 2) == 0) right_sizes.insert(right_sizes.begin(), left_sizes.size() > 2 ? left_sizes[0] : b.pick(1, 3));
+    if (left_sizes.size() == 3 && right_sizes.size() == 3 && b.pick(0, 1)) (b.pick(0, 1) ? left_sizes : right_sizes)[0] = 1;
+    const auto entries = [&](std::int64_t count) {
+      return b.pick(0, 1) ? Sizes{count} : Sizes{b.pick(0, 1) ? Sizes{} : Sizes{1}};
+    };
+    const ValueId left = b.quantized_input(a_type, left_sizes);
+    const ValueId right =
+        b.pick(0, 2) == 0 ? b.quantized_constant(b_type, right_sizes) : b.quantized_input(b_type, right_sizes);
+    const ValueId a_zero = b.quantized_input(a_type, entries(m)), b_zero = b.quantized_input(b_type, entries(n));
+    b.graph.add_output("sums", node(b.graph, "MatMulInteger", {left, right, a_zero, b_zero})[0]);
+    b.graph.add_output("plain", node(b.graph, "MatMulInteger", {left, right})[0]);
+    const double root = std::sqrt(static_cast<double>(k));
+    b.graph.add_output("y", node(b.graph, "QLinearMatMul",
+                                 {left, b.input(DataType::kFloat, {}, 0.01, 0.1), a_zero, right,
+                                  b.input(DataType::kFloat, entries(n), 0.01, 0.1), b_zero,
+                                  b.input(DataType::kFloat, {}, 0.1 * root, root), b.quantized_input(y_type, {})})[0]);
+    testing::check_graph(b.graph, b.inputs, 0);
+  }
+}
+
 TEST_CASE("sums of pairs of the largest products do not saturate") {
   for (const DataType type : kTypes) {
     GraphBuilder b(1);

@@ -59,9 +59,10 @@ class NormalizationPlan final : public NodePlan {
     for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
     const int scale = inputs.size() > 1 ? 1 : -1, shift = inputs.size() > 2 ? 2 : -1;
     const int target = planner.add_value(result, kPlain);
+    const Count columns = element_count(std::span(sizes).last(normalization_.axes));
     planner.add_step(
-        std::make_unique<NormalizationKernel>(loops_for<ProductLoops>(planner.options().isa),
-                                              element_count(sizes) / sizes.back(), sizes.back(), normalization_, scale, shift),
+        std::make_unique<NormalizationKernel>(loops_for<ProductLoops>(planner.options().isa), element_count(sizes) / columns,
+                                              columns, normalization_, scale, shift),
         std::move(inputs), {target});
   }
 
@@ -223,7 +224,8 @@ std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
 // A name for everything that samples of the function depend on.
 std::uint64_t name_of(std::string_view what, const Node& node, const std::vector<ValueInfo>& operands) {
   std::uint64_t name = hash_mix(hash_text(what), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
-  return hash_mix(hash_mix(name, operands.size()), operands[0].sizes.size());
+  for (const ValueInfo& operand : operands) name = hash_mix(name, operand.sizes.size());
+  return hash_mix(name, operands.size());
 }
 
 std::optional<planning::Softmax> softmax_of(const Planner& planner, const Node& node, const std::vector<ValueInfo>& operands) {

@@ -1,0 +1,24 @@
+// Linear functions of rows of floats, one table for each instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cpu/base/isa.h"
+
+namespace rewright::cpu {
+
+struct ScalingLoops {
+  // The table for each instruction set; loops_for<ScalingLoops>(isa) chooses.
+  static const ScalingLoops &baseline(), &avx2(), &avx512();
+
+  using Count = std::int64_t;
+  struct Scaling {
+    float center, factor, shift, low, high;
+  };
+  // d[c] = (s[c] - center) * factor + shift, not below `low`, not above `high`; NaN stays NaN
+  void (*scale)(float* d, const float* s, Count n, const Scaling& by);
+  // d[c] = s[c], or s[c] * slope where s[c] < 0
+  void (*two_slopes)(float* d, const float* s, Count n, float slope);
+};
+
+}  // namespace rewright::cpu
