@@ -251,6 +251,116 @@ TEST_CASE("elements of all types are moved") {
 }
 
 // Rows along the last axis but one, if the last is short.
+TEST_CASE("repeated elements are copied in runs") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    static const DataType kTypes[] = {DataType::kFloat, DataType::kBool,  DataType::kInt8,  DataType::kHalf,
+                                      DataType::kInt32, DataType::kInt64, DataType::kDouble};
+    const DataType type = kTypes[seed % 7];
+    Sizes sizes;
+    Indices repeats, shape;
+    for (std::int64_t a = b.pick(1, 4); a > 0; --a) {
+      sizes.push_back(b.pick(seed % 9 == 0 ? 0 : 1, 6));
+      if (b.pick(0, 2) == 0) sizes.back() = 1;
+      repeats.push_back(b.pick(seed % 9 == 1 ? 0 : 1, 5));
+      shape.push_back(sizes.back() == 1 ? b.pick(1, 30) : sizes.back());
+    }
+    shape.insert(shape.begin(), b.pick(1, 4));
+    ValueId x = b.input(type, sizes, 0, type == DataType::kBool ? 2 : 9);
+    const bool computed = type == DataType::kFloat && b.pick(0, 1) == 0;  // what is repeated is not in memory
+    if (computed) x = node(b.graph, "Exp", {x})[0];
+    b.graph.add_output("tile", node(b.graph, "Tile", {x}, {{"repeats", repeats}})[0]);
+    b.graph.add_output("expand", node(b.graph, "Expand", {x}, {{"shape", shape}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
+TEST_CASE("outputs share their statistics") {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t a = b.pick(1, 4); a > 0; --a) sizes.push_back(b.pick(seed % 8 == 0 ? 0 : 1, 20));
+    const std::int64_t axis = b.pick(0, std::ssize(sizes) - 1);
+    const Sizes row(sizes.begin() + axis, sizes.end());
+    const ValueId x = b.input(DataType::kFloat, sizes);
+    std::vector<ValueId> inputs{x, b.constant(row, 0.5, 1.5)};
+    if (b.pick(0, 1)) inputs.push_back(b.constant(row));
+    const auto outputs = node(b.graph, "LayerNormalization", inputs, {{"axis", Index(axis)}});
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      if (o != 1 || seed % 3 > 0) b.graph.add_output("layer" + std::to_string(o), outputs[o]);
+    if (element_count(sizes) > 0) {
+      const auto quantized = node(b.graph, "DynamicQuantizeLinear", {x});
+      for (std::size_t o = 0; o < quantized.size(); ++o) b.graph.add_output("quantized" + std::to_string(o), quantized[o]);
+    }
+    check_graph(b.graph, b.inputs, 1e-4);
+  }
+}
+
+TEST_CASE("normalizations over several of the last axes") {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t a = b.pick(2, 4); a > 0; --a) sizes.push_back(b.pick(1, 12));
+    const std::int64_t axis = b.pick(0, std::ssize(sizes) - 1);
+    const Sizes row(sizes.begin() + axis, sizes.end());
+    const ValueId x = b.input(DataType::kFloat, sizes);
+    std::vector<ValueId> inputs{x, b.constant(row, 0.5, 1.5)};
+    b.graph.add_output("rms", node(b.graph, "RMSNormalization", inputs, {{"axis", Index(axis)}})[0]);
+    inputs.push_back(b.constant(row));
+    b.graph.add_output("layer", node(b.graph, "LayerNormalization", inputs, {{"axis", Index(axis)}})[0]);
+    check_graph(b.graph, b.inputs, 1e-4);
+  }
+}
+
+TEST_CASE("linear functions by channel, within bounds, and with two slopes") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    Sizes sizes{b.pick(1, 3), b.pick(1, 9)};
+    for (std::int64_t a = b.pick(0, 2); a > 0; --a) sizes.push_back(b.pick(seed % 8 == 0 ? 0 : 1, 40));
+    const ValueId x = b.input(DataType::kFloat, sizes);
+    const Sizes by_channel = Sizes(sizes.size() - 1, 1);
+    Sizes slopes = by_channel;
+    slopes[0] = sizes[1];
+    ValueId y = kNoValue;
+    switch (seed % 5) {
+      case 0:
+        y = b.batch_norm(x);
+        break;
+      case 1:
+        y = node(b.graph, "HardSigmoid", {x}, {{"alpha", Real(0.3)}, {"beta", Real(0.4)}})[0];
+        break;
+      case 2:
+        y = node(b.graph, "Clip", {x, b.constant({}, -0.5, 0.2), b.constant({}, 0, 0.9)})[0];
+        break;
+      case 3:
+        y = node(b.graph, "LeakyRelu", {x}, {{"alpha", Real(0.3)}})[0];
+        break;
+      default:
+        y = node(b.graph, "PRelu", {x, b.constant(slopes)})[0];
+    }
+    if (b.pick(0, 2) == 0) y = node(b.graph, "Relu", {y})[0];
+    b.check(y);
+  }
+}
+
+TEST_CASE("special values pass through linear functions within bounds") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<double> special{0.0, -0.0, 1e-42, -1e-42, inf, -inf, nan, 3e38, -3e38, 0.4, -0.4, 1};
+  ElementwiseBuilder b(1);
+  b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {12}, special));
+  const ValueId x = b.graph.add_input("x", {DataType::kFloat, indices({12})});
+  b.graph.add_output("sigmoid", node(b.graph, "HardSigmoid", {x})[0]);
+  b.graph.add_output("leaky", node(b.graph, "LeakyRelu", {x})[0]);
+  const ValueId low = b.graph.add_constant(Tensor::scalar(DataType::kFloat, -0.25)),
+                high = b.graph.add_constant(Tensor::scalar(DataType::kFloat, 2));
+  b.graph.add_output("clip", node(b.graph, "Clip", {x, low, high})[0]);
+  check_graph(b.graph, b.inputs, 1e-6);
+}
+
 TEST_CASE("short rows of several tensors") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);

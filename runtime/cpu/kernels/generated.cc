@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/hash_mix.h"
+#include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/planning/in_place.h"
@@ -17,7 +18,7 @@ using Program = std::shared_ptr<const StagedProgram>;
 class TileKernel final : public Kernel {
  public:
   explicit TileKernel(Program program) : program_(std::move(program)) {}
-  void run(const Call& call) const override { program_->run(call.inputs, call.outputs[0], call.scratch, call.workers); }
+  void run(const Call& call) const override { program_->run(call.inputs, call.outputs, call.scratch, call.workers); }
   std::size_t scratch_bytes() const override { return program_->scratch_bytes(); }
   std::string source() const override { return kGeneratedCode; }
 
@@ -29,7 +30,8 @@ class TileKernel final : public Kernel {
 // compiled.
 Program program_of(Planner& planner, const Expression& e, const TileOperand& out, const std::vector<TileOperand>& operands) {
   const auto compile = [&]() -> Program {
-    auto program = compile_stages(e.element, e.position, out, operands, {planner.options().isa, false});
+    const StagedOutput output{e.element, e.position, out};
+    auto program = compile_stages({&output, 1}, operands, {planner.options().isa, false});
     return program ? std::make_shared<const StagedProgram>(std::move(*program)) : nullptr;
   };
   if (e.name == 0) return compile();
@@ -102,18 +104,24 @@ std::vector<int> read_in_place(const Expression& e, const TileOperand& out, cons
   return result;
 }
 
-void add_tile_step(Planner& planner, const Expression& e, Program program, const TileOperand& out,
-                   const std::vector<TileOperand>& types) {
+// The storages of operands; none if all are absent.
+std::vector<int> input_storages(Planner& planner, const std::vector<ValueId>& operands, const std::vector<TileOperand>& types) {
   std::vector<int> inputs;
-  for (std::size_t k = 0; k < e.operands.size(); ++k)
-    inputs.push_back(e.operands[k] == kNoValue ? -1 : planner.storage(e.operands[k], types[k].layout));
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    inputs.push_back(operands[k] == kNoValue ? -1 : planner.storage(operands[k], types[k].layout));
   // An absent operand is never read; another one replaces it.
   int any = -1;
   for (const int s : inputs) any = std::max(any, s);
   for (int& s : inputs)
     if (s < 0) s = any;
-  const int target = planner.add_value(e.result, out.layout);
   if (any < 0) inputs.clear();
+  return inputs;
+}
+
+void add_tile_step(Planner& planner, const Expression& e, Program program, const TileOperand& out,
+                   const std::vector<TileOperand>& types) {
+  std::vector<int> inputs = input_storages(planner, e.operands, types);
+  const int target = planner.add_value(e.result, out.layout);
   std::vector<int> in_place;
   if (!planner.options().replacements.empty()) in_place = read_in_place(e, out, types, inputs);
   planner.add_step(std::make_unique<TileKernel>(std::move(program)), std::move(inputs), {target}).read_in_place =
@@ -135,6 +143,24 @@ bool plan_generated(Planner& planner, const Expression& e) {
     return true;
   }
   return false;
+}
+
+bool plan_together(Planner& planner, std::span<const Expression> outputs) {
+  const std::vector<ValueId>& operands = outputs[0].operands;
+  std::vector<StagedOutput> staged;
+  for (const Expression& e : outputs) {
+    const ValueInfo result = planner.info(e.result);
+    staged.push_back({e.element, e.position, {result.type, result.sizes, kPlain}});
+  }
+  const std::vector<TileOperand> types =
+      operand_types(planner, outputs[0], planner.info(outputs[0].result), kPlain, Attempt::kRowMajor);
+  auto program = compile_stages(staged, types, {planner.options().isa, false});
+  if (!program) return false;
+  std::vector<int> inputs = input_storages(planner, operands, types), targets;
+  for (const Expression& e : outputs) targets.push_back(planner.add_value(e.result, kPlain));
+  planner.add_step(std::make_unique<TileKernel>(std::make_shared<const StagedProgram>(std::move(*program))), std::move(inputs),
+                   std::move(targets));
+  return true;
 }
 
 }  // namespace rewright::cpu

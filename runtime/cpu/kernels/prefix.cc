@@ -60,7 +60,7 @@ class PrefixKernel final : public Kernel {
   // Along the last axis row by row, else for some columns at a time.
   void run(const Call& call) const override {
     constexpr double kElements = 0.5;  // a nanosecond
-    program_.run(call.inputs, call.outputs[0], call.scratch, call.workers);
+    program_.run(call.inputs, call.outputs.first(1), call.scratch, call.workers);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     const double nanoseconds = static_cast<double>(outer_ * inner_ * length_) / kElements;
     if (inner_ == 1)
@@ -194,7 +194,8 @@ bool plan_prefix(Planner& planner, const Expression& e) {
   if (!prefix || std::find(e.operands.begin(), e.operands.end(), kNoValue) != e.operands.end()) return false;
   std::vector<TileOperand> types;
   for (const ValueId v : e.operands) types.push_back({planner.info(v).type, planner.info(v).sizes, kPlain});
-  auto program = compile_stages(prefix->body, e.position, {out.type, out.sizes, kPlain}, types, {planner.options().isa, false});
+  const StagedOutput output{prefix->body, e.position, {out.type, out.sizes, kPlain}};
+  auto program = compile_stages({&output, 1}, types, {planner.options().isa, false});
   if (!program) return false;
   auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes, planner.options().isa);
   if (!kernel) return false;

@@ -8,8 +8,10 @@
 #include "runtime/cpu/planning/layouts.h"
 #include "runtime/cpu/planning/memory.h"
 #include "runtime/cpu/planning/passes.h"
+#include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/planning/strided_read.h"
+#include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
 
@@ -131,12 +133,37 @@ class PlanMaker final : public Planner {
     const std::vector<ValueId> operands(node->inputs.begin(), node->inputs.end());
     const Definition& definition = define(*node);
     bool planned = definition.has_denotation();
+    if (planned && add_together(*node, definition, operands)) return;
     for (std::size_t o = 0; o < node->outputs.size() && planned; ++o) {
       if (node->outputs[o] == kNoValue || !values_.copies(node->outputs[o]).empty()) continue;
       const Output& output = definition.outputs()[o];
       planned = add_expression({output.element, output.position, node->outputs[o], operands});
     }
     if (!planned) plan_interpreted(n);
+  }
+
+  // Computes all outputs of a node in one step if they share reductions.
+  bool add_together(const Node& node, const Definition& definition, const std::vector<ValueId>& operands) {
+    std::vector<Expression> expressions;
+    bool reduces = false;
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] == kNoValue || !values_.copies(node.outputs[o]).empty()) continue;
+      const Output& output = definition.outputs()[o];
+      if (!computable_by_expressions(info(node.outputs[o]).type)) return false;
+      expressions.push_back({output.element, output.position, node.outputs[o], operands});
+      reduces = reduces || planning::has_reduction(output.element);
+    }
+    if (expressions.size() < 2 || !reduces || !prepare_operands(operands)) return false;
+    return plan_together(*this, expressions);
+  }
+
+  // Are the operands' types computable? Plans those that have not been requested yet.
+  bool prepare_operands(const std::vector<ValueId>& operands) {
+    for (const ValueId v : operands)
+      if (v != kNoValue && !computable_by_expressions(info(v).type)) return false;
+    for (const ValueId v : operands)
+      if (v != kNoValue) plan_copy(v);
+    return true;
   }
 
   void plan_interpreted(int n) {
@@ -160,10 +187,7 @@ class PlanMaker final : public Planner {
   // False if no kernel computes the expression.
   bool add_expression(const Expression& expression) {
     if (!computable_by_expressions(info(expression.result).type)) return false;
-    for (const ValueId v : expression.operands)
-      if (v != kNoValue && !computable_by_expressions(info(v).type)) return false;
-    for (const ValueId v : expression.operands)
-      if (v != kNoValue) plan_copy(v);
+    if (!prepare_operands(expression.operands)) return false;
     const auto kernels = expression_kernels();
     return std::any_of(kernels.begin(), kernels.end(), [&](ExpressionKernel plan) { return plan(*this, expression); });
   }

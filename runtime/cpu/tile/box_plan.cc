@@ -15,7 +15,9 @@ constexpr Count kTileElements = 1024;
 // For tiles with rows, whose starts take time, where little else is done than moving them.
 constexpr Count kRowsElements = 8192;
 constexpr int kFewBuffers = 2;
-constexpr Count kNarrowElements = 4;  // times as many, if they are of 8 or 16 bits
+constexpr Count kByteElements = 8, kShortElements = 4;  // times as many, if they are of 8 or 16 bits
+constexpr Count kRowsBytes = 32 << 10;                  // for the same tiles, if elements are narrow
+constexpr Count kMovedBytes = 256 << 10;  // for tiles that are only copied: long copies need not read what they overwrite
 
 class LiveSet {
  public:
@@ -48,6 +50,7 @@ void assign_buffers(BoxPlan& plan, int b) {
   std::vector<std::size_t> last(n, 0);
   p.kept.assign(n, false);
   p.buffer.assign(n, -1);
+  if (b == 0 && plan.moves_rows) return;
   for (std::size_t r = 0; r < n; ++r) {
     if (!p.live[r]) continue;
     const Instruction& i = block.instructions[r];
@@ -143,6 +146,16 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
   return t;
 }
 
+// Is the result read from an operand of its type, whole rows at a time?
+bool only_moves_rows(const BoxPlan& plan, const BoxTypes& types) {
+  const Block& root = plan.program.blocks[0];
+  const Instruction& load = root.instructions[static_cast<std::size_t>(root.result)];
+  if (load.kind != In::kLoad || types.operands[static_cast<std::size_t>(load.operand)] != types.output) return false;
+  for (std::size_t v = plan.program.output_rank; v-- > 0;)
+    if (plan.program.extents[v] > 1) return load.affine.coefficient(v) == 1 && plan.program.output.coefficient(v) == 1;
+  return false;
+}
+
 // Should the reduction run along its variables, or around tiles of the output? Along, if its loads then run through memory.
 bool reduces_along(const BoxPlan& plan, const Block& block) {
   Count steps = 1, outputs = 1;
@@ -182,6 +195,7 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
   plan.program = std::move(given);
   LiveSet live(plan);
   narrow_integers(plan, types.output, types.operands, types.in_double);
+  plan.moves_rows = !in_order && only_moves_rows(plan, types);
   BoxProgram& program = plan.program;
   std::vector<int> axes;
   for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
@@ -196,12 +210,15 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
       around.push_back(static_cast<int>(b));
   }
   plan.block_elements.assign(program.blocks.size(), 0);
+  const auto width = static_cast<Count>(byte_size(types.output));
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     assign_buffers(plan, static_cast<int>(b));
     const Block& block = program.blocks[b];
     Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
-    if (plan.narrow == DataType::kInt8 || plan.narrow == DataType::kInt16) budget *= kNarrowElements;
-    if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = kRowsElements;
+    if (plan.narrow == DataType::kInt8) budget *= kByteElements;
+    if (plan.narrow == DataType::kInt16) budget *= kShortElements;
+    if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = std::max(kRowsElements, kRowsBytes / width);
+    if (plan.moves_rows) budget = kMovedBytes / width;
     if (b == 0) {
       plan.blocks[b].tiling = make_tiling(plan, axes, around, budget, in_order);
     } else if (block.along) {

@@ -51,6 +51,7 @@ struct BoxPlan {
   std::vector<Count> block_elements;       // by block: elements of its tiles
   DataType narrow = DataType::kUndefined;  // the type of narrow registers; undefined: there are none
   bool stores_as_held = false;             // does the result's narrow register hold elements as the output does?
+  bool moves_rows = false;                 // only copies rows of an operand, so that no register has memory
 };
 
 // The element types of a box's tensors and real registers.

@@ -9,6 +9,7 @@ namespace rewright::cpu {
 namespace {
 
 constexpr double kElements = 2;  // per nanosecond
+constexpr Count kLongRow = 64;   // elements: copied as a block of memory
 
 // Bytes of one buffer of a block's registers.
 std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
@@ -129,16 +130,12 @@ void Executor<R>::run_tiles(const BoxPlan& plan, const std::byte* const* operand
                          : result.integer ? is_held<std::int64_t>(output_.type)
                                           : is_held<R>(output_.type);
   const bool is_kept = plan.blocks[0].kept[root.result];
-  const int along = tiling.variables.empty() ? -1 : tiling.variables.back();
-  const bool moves_rows = result.kind == Instruction::Kind::kLoad && along >= 0 &&
-                          type_read(c, result) == (result.bits ? plan.narrow : output_.type) &&
-                          result.affine.coefficient(along) == 1 && plan.program.output.coefficient(along) == 1;
   Tile& tile = c.tiles[0];
   for (Count t = first; t < last; ++t) {
     tiling.select(t, tile, c.current);
     std::byte* const target = output + start(plan.program.output, c) * static_cast<Count>(width);
     const bool direct = same_type && !is_kept && contiguous(plan.program.output, tile);
-    if (!direct && moves_rows) {
+    if (plan.moves_rows && (!direct || tile.extents.back() >= kLongRow)) {
       copy_rows(c, tile, result, target);
       continue;
     }

@@ -24,6 +24,14 @@ struct Interval {
       if (low >= -(std::int64_t{1} << (width - 1)) && high < std::int64_t{1} << (width - 1)) return width;
     return kWide;
   }
+  // The width whose low bits tell them apart.
+  int bits_apart() const {
+    std::int64_t range = 0;
+    if (__builtin_sub_overflow(high, low, &range)) return kWide;
+    for (const int width : {8, 16, 32})
+      if (range < std::int64_t{1} << width) return width;
+    return kWide;
+  }
 };
 
 Interval interval_of(DataType type) {
@@ -312,6 +320,11 @@ class Narrowing {
         break;
     }
     if (is_comparison(i.kind) && !i.integer_arguments) return need(b, r, reals_);
+    if (i.kind == In::kEqual) {  // numbers that are not further apart than such a width reaches
+      const int bits = joined(intervals_[b][i.arguments[0]], intervals_[b][i.arguments[1]]).bits_apart();
+      for (int k = 0; k < 2; ++k) need(b, i.arguments[k], bits);
+      return need(b, r, bits);
+    }
     if (!i.integer || wraps(i)) return;
     for (int k = 0; k < 4; ++k)
       if (is_integer(k)) {

@@ -1,0 +1,14 @@
+// Several outputs of a node in one step. Defined in runtime/cpu/kernels, as everything that planning/kernels.h declares.
+#pragma once
+
+#include <span>
+
+#include "runtime/cpu/planning/kernels.h"
+
+namespace rewright::cpu {
+
+// Adds one step that computes several outputs of a node, all over the same operands, and what they have in common only once.
+// False, and no step, if there is nothing of that kind.
+bool plan_together(Planner& planner, std::span<const Expression> outputs);
+
+}  // namespace rewright::cpu
