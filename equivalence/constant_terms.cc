@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "rules/io.h"
 #include "verifier/checker/questions.h"
 
 namespace rewright::equivalence {
@@ -13,7 +14,8 @@ namespace rewright::equivalence {
 namespace {
 
 constexpr std::size_t kMostJoined = 16;    // constants in one
-constexpr double kFarFromRounding = 1e-4;  // relative difference beyond which elements are not compared any further
+constexpr std::size_t kMostParts = 4000;
+constexpr std::int64_t kCompared = 8;  // elements of a part
 
 // A constant of the first model with its axes in another order. Its elements are read where they stand.
 struct Piece {
@@ -30,28 +32,24 @@ struct Piece {
   }
 };
 
-double element(const Tensor& tensor, std::int64_t at) {
-  if (tensor.type() == DataType::kFloat) return static_cast<double>(tensor.data<float>()[static_cast<std::size_t>(at)]);
-  return Tensor(tensor.type(), {}, nullptr, tensor.bytes().data() + static_cast<std::size_t>(at) * byte_size(tensor.type()))
-      .reals()[0];
-}
-
-bool near(double a, double b) { return a == b || std::abs(a - b) <= kFarFromRounding * std::max(std::abs(a), std::abs(b)); }
-
 // A rule whose source is the term, written node by node.
 class TermWriter {
  public:
   TermWriter() { step_.kind = Step::Kind::kTerm, rule_.name = "term", rule_.description = "of constants"; }
 
-  PatternValue leaf(const Piece& piece) {
+  PatternValue leaf(ValueId id, DataType type, const Sizes& sizes) {
     PatternInput input;
     input.name = "x" + std::to_string(rule_.inputs.size());
-    input.shape.front = to_indices(piece.tensor->sizes());
+    input.shape.front = to_indices(sizes);
     input.shape.open = false;
-    input.type = {TypePattern::Kind::kFixed, piece.tensor->type(), ""};
+    input.type = {TypePattern::Kind::kFixed, type, ""};
     rule_.inputs.push_back(std::move(input));
-    step_.equation.leaves.push_back(piece.leaf);
-    const PatternValue value = PatternValue::input(static_cast<std::uint32_t>(rule_.inputs.size() - 1));
+    step_.equation.leaves.push_back(id);
+    return PatternValue::input(static_cast<std::uint32_t>(rule_.inputs.size() - 1));
+  }
+
+  PatternValue leaf(const Piece& piece) {
+    const PatternValue value = leaf(piece.leaf, piece.tensor->type(), piece.tensor->sizes());
     if (!piece.is_moved()) return value;
     Indices permutation;
     for (const std::size_t axis : piece.permutation) permutation.emplace_back(axis);
@@ -154,7 +152,7 @@ class Mover {
     const std::int64_t count = piece.tensor->size();
     const auto same = [&](std::int64_t at) {
       const std::int64_t outer = at / (rows * inner), rest = at % (rows * inner);
-      return near(element(tensor, (outer * all_rows + row) * inner + rest), element(*piece.tensor, piece.place(at)));
+      return near(element_of(tensor, (outer * all_rows + row) * inner + rest), element_of(*piece.tensor, piece.place(at)), 0);
     };
     // A few elements first: most pieces are another.
     for (std::int64_t k = 0; k < std::min<std::int64_t>(count, 8); ++k)
@@ -193,7 +191,7 @@ class Mover {
         inside = inside && position < piece.sizes[k];
         place += position * piece.strides[k];
       }
-      if (!near(element(tensor, at), inside ? element(*piece.tensor, place) : 0)) return false;
+      if (!near(element_of(tensor, at), inside ? element_of(*piece.tensor, place) : 0, 0)) return false;
     }
     return true;
   }
@@ -250,6 +248,104 @@ std::vector<Step> moved_constants(const Joint& joint, double tolerance) {
   return steps;
 }
 
+Parts::Parts(const Joint& joint, std::function<ValueId(const Step&)> add_value)
+    : joint_(joint), add_value_(std::move(add_value)) {}
+
+void Parts::add(const Step& value) {
+  if (!value.term || parts_.size() >= kMostParts) return;
+  std::string key = to_algebra(*value.term);
+  for (const ValueId leaf : value.equation.leaves) key += " " + std::to_string(leaf);
+  if (parts_.count(key)) return;
+  try {
+    Part part{value, std::make_unique<TermElements>(joint_, value), kNoValue};
+    parts_.emplace(std::move(key), std::move(part));
+  } catch (const proof::Refusal&) {  // it cannot be computed
+  } catch (const Error&) {
+  }
+}
+
+std::optional<Step> Parts::explain(ValueId constant, double tolerance) {
+  const Tensor& tensor = joint_.graph().value(constant).constant;
+  if (!is_real(tensor.type()) || tensor.size() == 0) return std::nullopt;
+  const double largest = largest_element(tensor);
+  if (auto step = whole(constant, largest, tolerance)) return step;
+  for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
+    if (auto step = joined(constant, axis, largest, tolerance)) return step;
+  return std::nullopt;
+}
+
+ValueId Parts::value_of(const Found& piece) {
+  if (!piece.part) return piece.constant;
+  if (piece.part->value == kNoValue) piece.part->value = add_value_(piece.part->step);
+  return piece.part->value;
+}
+
+std::optional<Step> Parts::whole(ValueId constant, double largest, double tolerance) {
+  const Tensor& tensor = joint_.graph().value(constant).constant;
+  for (auto& [key, part] : parts_) {
+    if (!part.elements->may_be(tensor, largest)) continue;
+    TermWriter writer;
+    const Found piece{&part, kNoValue, tensor.sizes()};
+    Step step = writer.finish(writer.leaf(value_of(piece), tensor.type(), tensor.sizes()), constant);
+    if (holds(joint_, step, tolerance)) return step;
+  }
+  return std::nullopt;
+}
+
+// Those that fit beside others along the axis.
+std::vector<Parts::Found> Parts::pieces_of(const Tensor& tensor, std::size_t axis) {
+  const Sizes& sizes = tensor.sizes();
+  std::vector<Found> pieces;
+  const auto offer = [&](Part* part, ValueId constant, DataType type, const Sizes& of) {
+    if (type != tensor.type() || of.size() != sizes.size() || of[axis] >= sizes[axis]) return;
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      if (k != axis && of[k] != sizes[k]) return;
+    pieces.push_back({part, constant, of});
+  };
+  for (auto& [key, part] : parts_) offer(&part, kNoValue, part.elements->type(), part.elements->sizes());
+  for (ValueId id = 0; id < joint_.graph().value_count() && joint_.is_of_first(id); ++id)
+    if (const Tensor& own = joint_.graph().value(id).constant; own && own.size() > 0 && joint_.defined_by(id) == id)
+      offer(nullptr, id, own.type(), own.sizes());
+  return pieces;
+}
+
+// Is the piece what stands in the tensor from this row of the axis on? A few elements are compared.
+bool Parts::stands_at(const Found& piece, const Tensor& tensor, std::size_t axis, std::int64_t row, double largest) const {
+  std::int64_t inner = 1, count = 1;
+  for (std::size_t k = axis + 1; k < piece.sizes.size(); ++k) inner *= piece.sizes[k];
+  for (const std::int64_t size : piece.sizes) count *= size;
+  const std::int64_t rows = piece.sizes[axis], all_rows = tensor.sizes()[axis];
+  const std::int64_t compared = std::min(count, kCompared);
+  for (std::int64_t k = 0; k < compared; ++k) {
+    const std::int64_t at = std::min(count - 1, k * count / compared + (count > compared ? k : 0));
+    const std::int64_t outer = at / (rows * inner), rest = at % (rows * inner);
+    const std::optional<double> e =
+        piece.part ? piece.part->elements->element(at) : element_of(joint_.graph().value(piece.constant).constant, at);
+    if (!e || !near(*e, element_of(tensor, (outer * all_rows + row) * inner + rest), largest)) return false;
+  }
+  return true;
+}
+
+std::optional<Step> Parts::joined(ValueId constant, std::size_t axis, double largest, double tolerance) {
+  const Tensor& tensor = joint_.graph().value(constant).constant;
+  std::vector<Found> pieces = pieces_of(tensor, axis), found;
+  std::int64_t row = 0;
+  while (row < tensor.sizes()[axis] && found.size() < kMostJoined) {
+    const auto next = std::find_if(pieces.begin(), pieces.end(), [&](const Found& piece) {
+      return row + piece.sizes[axis] <= tensor.sizes()[axis] && stands_at(piece, tensor, axis, row, largest);
+    });
+    if (next == pieces.end()) return std::nullopt;
+    found.push_back(*next);
+    row += next->sizes[axis];
+  }
+  if (row < tensor.sizes()[axis]) return std::nullopt;
+  TermWriter writer;
+  std::vector<PatternValue> values;
+  for (const Found& piece : found) values.push_back(writer.leaf(value_of(piece), tensor.type(), piece.sizes));
+  Step step = writer.finish(writer.node("Concat", {{"axis", Index(axis)}}, std::move(values)), constant);
+  return holds(joint_, step, tolerance) ? std::optional(step) : std::nullopt;
+}
+
 std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance) {
   std::set<double> numbers;
   for (const auto& node : statement.graph.nodes()) {
@@ -283,7 +379,7 @@ std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, 
       continue;
     const double value = tensor.reals()[0];
     for (const double number : numbers) {
-      if (number == value || !near(number, value)) continue;
+      if (number == value || !near(number, value, 0)) continue;
       TermWriter writer;
       const Step step = writer.finish(
           writer.node("Fill", {{"value", Real(number)}, {"shape", to_indices(tensor.sizes())}, {"type", tensor.type()}}, {}),

@@ -47,7 +47,8 @@ class Prover {
         joint_(a, b, options.names),
         samples_(a, b, joint_, options.executors),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}),
-        statements_(rules_, options.certificate, [this] { return ended(); }) {
+        statements_(rules_, options.certificate, [this] { return ended(); }),
+        parts_(joint_, [this](const Step& step) { return take_value(step); }) {
     proof_.names = options.names, proof_.tolerance = options.tolerance;
     const auto now = std::chrono::steady_clock::now();
     end_of_proofs_ = options.deadline;
@@ -246,6 +247,13 @@ class Prover {
     ++result_.equations;
   }
 
+  ValueId take_value(const Step& step) {
+    const ValueId value = add_value(joint_, step);
+    proof_.steps.push_back(step);
+    ++result_.equations;
+    return value;
+  }
+
   // ---- Equations
 
   // What an opaque node of the first model reads may be another value of it moved twice or not at all: nodes of the second one
@@ -289,6 +297,15 @@ class Prover {
 
   void sweep() {
     join_operands();
+    sweep_nodes();
+    // What a later equation says of a constant may be what an earlier one lacked; what follows from that one is asked again.
+    if (!joint_.outputs_are_equal() && settle_lacking()) sweep_nodes();
+    // An output may be one of the inputs, or computed by no node of its own.
+    for (const auto& [a, b] : joint_.outputs())
+      if (!joint_.equal(a, b) && !ended()) settle_pair(a, b);
+  }
+
+  void sweep_nodes() {
     const std::size_t from = joint_.first_nodes(), count = joint_.second_nodes();
     for (std::size_t n = 0; n < count && !ended() && !joint_.outputs_are_equal(); ++n) {
       if (options_.progress)
@@ -298,10 +315,23 @@ class Prover {
       if (settle_bodies(static_cast<std::int32_t>(from + n))) continue;
       for (const ValueId b : outputs)
         if (b != kNoValue && !joint_.is_known(b)) settle(b);
+      // The pieces of what is split are parts of one constant.
+      if (outputs.size() > 1) settle_lacking();
     }
-    // An output may be one of the inputs, or computed by no node of its own.
-    for (const auto& [a, b] : joint_.outputs())
-      if (!joint_.equal(a, b) && !ended()) settle_pair(a, b);
+  }
+
+  // Values that lacked the meaning of a constant that is explained now; true if one of them was proved.
+  bool settle_lacking() {
+    bool proved = false;
+    for (const auto& [b, constant] : std::map<ValueId, ValueId>(lacking_)) {
+      if (ended()) break;
+      if (!joint_.is_explained(constant)) continue;
+      lacking_.erase(b);
+      if (joint_.is_known(b)) continue;
+      settle(b);
+      proved = proved || joint_.is_known(b);
+    }
+    return proved;
   }
 
   // If, Loop and Scan: their bodies are proved as models of their own. No certificate can say so yet.
@@ -375,14 +405,55 @@ class Prover {
     Statement statement = statement_of(joint_, equation);
     if (by_any_method(statement, equation, reason)) return true;
     // With more known of its constants it is another equation.
-    if (!explain_constants(statement)) return false;
-    if (joint_.equal(equation.a, equation.b)) return true;
-    statement = statement_of(joint_, equation);
-    return by_any_method(statement, equation, reason);
+    if (explain_constants(statement)) {
+      if (joint_.equal(equation.a, equation.b)) return true;
+      statement = statement_of(joint_, equation);
+      if (by_any_method(statement, equation, reason)) return true;
+    }
+    return by_forms(equation, statement, reason);
+  }
+
+  // In two steps over a term that is in neither model: what rules make of the first value with constants that were folded, and
+  // what the second model makes of that, where the constants may be any.
+  bool by_forms(const Equation& equation, const Statement& statement, std::string& reason) {
+    if (statement.unexplained || statement.graph.nodes().size() > kMostInGraph || !joint_.is_known(equation.a) ||
+        joint_.is_known(equation.b) || !joint_.is_of_second(joint_.defined_by(equation.b)))
+      return false;
+    const std::set<ValueId> parts = joined_parts(statement);
+    if (parts.empty() && statement.graph.nodes().size() <= kMostInRule) return false;
+    for (const Step& form : search_forms(joint_, statement, rules_, kLongEffort)) {
+      if (ended()) return false;
+      const ValueId term = take_value(form);
+      if (!joint_.equal(term, equation.b)) {
+        Equation second{term, equation.b, equation.leaves};
+        second.leaves.insert(second.leaves.end(), parts.begin(), parts.end());
+        const Node& node = *joint_.graph().nodes()[static_cast<std::size_t>(joint_.producer(term))];
+        for (const ValueId operand : node.inputs)
+          if (operand != kNoValue) second.leaves.push_back(joint_.find(operand));
+        std::string other;
+        if (joint_.is_known(term) || !leads_from_first(joint_, second) ||
+            !by_any_method(statement_of(joint_, second), second, other))
+          continue;
+      }
+      if (joint_.equal(equation.a, equation.b) || by_any_method(statement_of(joint_, equation), equation, reason)) return true;
+    }
+    return false;
+  }
+
+  // The classes of what is joined to constants of the second model.
+  std::set<ValueId> joined_parts(const Statement& statement) const {
+    std::set<ValueId> parts;
+    const std::vector<bool> constant = statement.graph.constant_values();
+    for (const auto& node : statement.graph.nodes()) {
+      if (node->op->name() != "Concat" || !constant[node->outputs[0]]) continue;
+      for (const ValueId input : node->inputs) parts.insert(statement.classes.at(input));
+    }
+    return parts;
   }
 
   bool by_any_method(const Statement& statement, const Equation& equation, std::string& reason) {
     if (statement.unexplained) {
+      lacking_[equation.b] = *statement.unexplained;
       reason = "constant \"" + joint_.graph().value(*statement.unexplained).name +
                "\" is not known to be a rounding of what the first model computes";
       return false;
@@ -416,7 +487,15 @@ class Prover {
       }
     };
     take(known_numbers(joint_, statement, options_.tolerance));
-    take(search_terms(joint_, statement, rules_, options_.tolerance, {}));
+    const TermSearch found = search_terms(joint_, statement, rules_, options_.tolerance, {});
+    take(found.explained);
+    for (const Step& part : found.parts) parts_.add(part);
+    for (const ValueId of_class : statement.classes) {
+      if (of_class == kNoValue || ended()) continue;
+      const ValueId constant = joint_.defined_by(of_class);
+      if (!joint_.is_constant(constant) || joint_.is_known(of_class) || joint_.is_explained(constant)) continue;
+      if (const std::optional<Step> step = parts_.explain(constant, options_.tolerance)) take({*step});
+    }
     return explained;
   }
 
@@ -539,6 +618,8 @@ class Prover {
   std::map<std::string, ValueId> by_name_;
   std::map<ValueId, std::pair<ValueId, std::string>> open_;  // values of the second model that were not proved, and why
   std::set<std::string> used_rules_;
+  Parts parts_;
+  std::map<ValueId, ValueId> lacking_;  // values of the second model, and a constant whose meaning was not known
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
   std::chrono::steady_clock::time_point end_of_proofs_;
   bool stopped_ = false;

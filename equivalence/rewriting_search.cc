@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "equivalence/term_elements.h"
 #include "optimizer/saturation/saturation.h"
 #include "verifier/checker/questions.h"
 
@@ -12,7 +13,10 @@ namespace rewright::equivalence {
 
 namespace {
 
-constexpr std::size_t kMostTermNodes = 48, kMostTerms = 24;
+constexpr std::size_t kMostTermNodes = 48, kMostTerms = 100;
+constexpr std::size_t kMostEvaluated = 8;  // terms for one constant whose elements are all computed
+constexpr std::size_t kMostParts = 200;
+constexpr std::size_t kMostForms = 4, kMostInForm = 6;  // forms of a value; nodes of one that are no constants
 
 Limits limits_of(double seconds) {
   const auto time = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -63,11 +67,16 @@ std::vector<Application> in_terms(const Graph& graph, const RuleIndex& rules, co
   return result;
 }
 
-// The smallest terms of constants of the first model, by class.
+// The smallest terms of constants of the first model, by class; or of these and of what the statement reads.
 class Terms {
  public:
-  Terms(const Joint& joint, const Statement& statement, const Saturation& saturation)
-      : joint_(joint), statement_(statement), graph_(saturation.graph()), constant_(joint.graph().constant_values()) {
+  enum class Over { kConstants, kLeaves };
+  Terms(const Joint& joint, const Statement& statement, const Saturation& saturation, Over over)
+      : joint_(joint),
+        statement_(statement),
+        graph_(saturation.graph()),
+        over_(over),
+        constant_(joint.graph().constant_values()) {
     bool changed = true;
     while (changed) {
       changed = false;
@@ -87,14 +96,39 @@ class Terms {
     return result;
   }
 
+  // The classes of reals with a term that is no leaf, smallest terms first.
+  std::vector<ClassId> computed() const {
+    std::vector<std::pair<std::size_t, ClassId>> found;
+    for (const auto& [id, best] : best_)
+      if (best.cost > 0 && is_real(graph_.type_of(graph_.type(id)).type)) found.emplace_back(best.cost, id);
+    std::sort(found.begin(), found.end());
+    if (found.size() > kMostParts) found.resize(kMostParts);
+    std::vector<ClassId> result;
+    for (const auto& [cost, id] : found) result.push_back(id);
+    return result;
+  }
+
+  bool has(ClassId id) const { return best_.count(graph_.find(id)) > 0; }
+  std::size_t cost(ClassId id) const { return best_.at(graph_.find(id)).cost; }
+
   // A step whose term computes the class; its `b` is not set.
   Step step_of(ClassId id) {
+    return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add(id, step, rule, made); });
+  }
+  // The same of an e-node, whose operands have terms.
+  Step step_of_node(ENodeId id) {
+    return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add_node(id, step, rule, made); });
+  }
+
+ private:
+  template <class Add>
+  Step finished(const Add& add_output) {
     Step step;
     step.kind = Step::Kind::kTerm;
     Rule rule;
     rule.name = "term", rule.description = "of constants";
     std::map<ClassId, PatternValue> made;
-    const PatternValue output = add(id, step, rule, made);
+    const PatternValue output = add_output(step, rule, made);
     if (output.kind == PatternValue::Kind::kInput) return step;
     rule.source.outputs = {output};
     rule.source = canonical(rule.source);
@@ -103,7 +137,6 @@ class Terms {
     return step;
   }
 
- private:
   struct Best {
     std::size_t cost = 0;
     ENodeId node = 0;
@@ -115,13 +148,17 @@ class Terms {
     const ValueId id = joint_.defined_by(of_class);
     return joint_.is_known(of_class) && (joint_.is_constant(id) || (joint_.is_of_first(id) && constant_[id]));
   }
+  bool is_leaf(ValueId of_class) const {
+    if (is_known_constant(of_class)) return true;
+    return over_ == Over::kLeaves && joint_.is_of_first(joint_.defined_by(of_class));
+  }
 
   bool offer(ENodeId id) {
     const ENode& node = graph_.node(id);
     if (!node.live) return false;
     std::size_t cost = 0;
     if (node.leaf != kNoValue) {
-      if (!is_known_constant(statement_.classes.at(node.leaf))) return false;
+      if (!is_leaf(statement_.classes.at(node.leaf))) return false;
     } else {
       if (!node.op || node.op->random()) return false;
       cost = 1;
@@ -150,25 +187,33 @@ class Terms {
       const Value& leaf = graph_.graph().value(node.leaf);
       PatternInput input;
       input.name = "x" + std::to_string(rule.inputs.size());
-      input.shape.front = leaf.type.shape;
-      input.shape.open = false;
+      const Indices& shape = leaf.type.shape;
+      // Sizes that are open have names that algebra may not have.
+      input.shape.open = !std::all_of(shape.begin(), shape.end(), [](const Index& size) { return size.is_constant(); });
+      if (!input.shape.open) input.shape.front = shape;
       input.type = {TypePattern::Kind::kFixed, leaf.type.type, ""};
       rule.inputs.push_back(std::move(input));
       step.equation.leaves.push_back(joint_.defined_by(statement_.classes.at(node.leaf)));
       return made.emplace(id, PatternValue::input(static_cast<std::uint32_t>(rule.inputs.size() - 1))).first->second;
     }
+    return made.emplace(id, add_node(best, step, rule, made)).first->second;
+  }
+
+  PatternValue add_node(ENodeId best, Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) {
+    const ENode& node = graph_.node(best);
     PatternNode added{node.op, {}, {}, 1};
     for (const AttributeValue& attribute : graph_.attributes(node.attributes))
       added.attributes.push_back(Expression::literal(attribute));
     for (const ClassId input : graph_.inputs(best))
       added.inputs.push_back(input == kNoClass ? PatternValue::absent() : add(input, step, rule, made));
     rule.source.nodes.push_back(std::move(added));
-    return made.emplace(id, PatternValue::node(static_cast<std::uint32_t>(rule.source.nodes.size() - 1))).first->second;
+    return PatternValue::node(static_cast<std::uint32_t>(rule.source.nodes.size() - 1));
   }
 
   const Joint& joint_;
   const Statement& statement_;
   const EGraph& graph_;
+  const Over over_;
   std::vector<bool> constant_;  // by value of the joint table: computed from constants alone
   std::map<ClassId, Best> best_;
 };
@@ -218,45 +263,109 @@ std::optional<std::vector<Application>> search_rewrites(const Statement& stateme
   return std::nullopt;
 }
 
-std::vector<Step> search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
-                               const RewritingEffort& effort) {
-  const auto is_open = [&](ValueId id) {
-    return statement.graph.is_constant(id) && !joint.is_known(statement.classes.at(id)) &&
-           is_real(statement.graph.value(id).type.type) && !joint.is_explained(joint.defined_by(statement.classes.at(id)));
-  };
-  bool any = false;
-  for (ValueId id = 0; id < statement.graph.value_count(); ++id) any = any || is_open(id);
-  if (!any) return {};
-  // The first model's side alone: what it does not mention cannot explain anything.
+namespace {
+
+// The first value's side alone: what it does not mention cannot explain anything.
+Graph first_side(const Statement& statement) {
   Graph first = statement.graph;
-  std::vector<GraphOutput> outputs{first.outputs()[0], first.outputs()[0]};
-  first.set_outputs(outputs);
+  first.set_outputs({first.outputs()[0], first.outputs()[0]});
   first.drop_nodes_from(statement.nodes_of_a);
+  return first;
+}
+
+// A term for the constant among those of its type.
+std::optional<Step> explained_by(const Joint& joint, Terms& terms, ValueId constant, double tolerance) {
+  const Value& value = joint.graph().value(constant);
+  const double largest = largest_element(value.constant);
+  std::size_t evaluated = 0;
+  for (const ClassId candidate : terms.of_type(value.type)) try {
+      Step step = terms.step_of(candidate);
+      step.equation.b = constant;
+      if (step.term && !TermElements(joint, step).may_be(value.constant, largest)) continue;
+      if (++evaluated > kMostEvaluated) break;
+      if (check_term(joint, step, tolerance).explained) return step;
+    } catch (const proof::Refusal&) {  // no term that can be computed
+    } catch (const Error&) {
+    }
+  return std::nullopt;
+}
+
+// Attributes that mention open sizes: no term can say them.
+bool has_open_sizes(const Step& step) try {
+  for (const PatternNode& node : step.term->source.nodes)
+    for (const Expression& e : node.attributes) Bindings(*step.term).evaluate(e);
+  return false;
+} catch (const Error&) {
+  return true;
+}
+
+bool is_open_constant(const Joint& joint, ValueId of_class) {
+  const ValueId id = joint.defined_by(of_class);
+  return joint.is_constant(id) && !joint.is_known(of_class) && is_real(joint.graph().value(id).type.type) &&
+         !joint.is_explained(id);
+}
+
+}  // namespace
+
+TermSearch search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
+                        const RewritingEffort& effort) {
+  std::set<ValueId> open;
+  for (ValueId id = 0; id < statement.graph.value_count(); ++id)
+    if (statement.graph.is_constant(id) && is_open_constant(joint, statement.classes.at(id)))
+      open.insert(joint.defined_by(statement.classes.at(id)));
+  TermSearch result;
+  if (open.empty()) return result;
+  const Graph first = first_side(statement);
   SaturationOptions options;
   options.nodes = effort.nodes, options.iterations = effort.iterations;
   Saturation saturation(first, rules, options);
   Limits limits = limits_of(effort.seconds);
   saturation.run(limits);
-  Terms terms(joint, statement, saturation);
-  std::vector<Step> result;
-  std::set<ValueId> done;
-  for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
-    if (!is_open(id)) continue;
-    const ValueId constant = joint.defined_by(statement.classes.at(id));
-    if (!done.insert(constant).second) continue;
-    for (const ClassId candidate : terms.of_type(statement.graph.value(id).type)) {
-      Step step = terms.step_of(candidate);
-      step.equation.b = constant;
-      try {
-        if (!check_term(joint, step, tolerance).explained) continue;
-      } catch (const proof::Refusal&) {
-        continue;
-      } catch (const Error&) {
-        continue;
-      }
-      result.push_back(std::move(step));
-      break;
+  Terms terms(joint, statement, saturation, Terms::Over::kConstants);
+  for (const ValueId constant : open)
+    if (auto step = explained_by(joint, terms, constant, tolerance)) result.explained.push_back(std::move(*step));
+  if (result.explained.size() == open.size()) return result;
+  for (const ClassId id : terms.computed()) {
+    result.parts.push_back(terms.step_of(id));
+    result.parts.back().kind = Step::Kind::kValue;
+  }
+  return result;
+}
+
+std::vector<Step> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
+                               const RewritingEffort& effort) {
+  std::set<const Operator*> wanted;
+  for (std::size_t n = statement.nodes_of_a; n < statement.graph.nodes().size(); ++n)
+    wanted.insert(statement.graph.nodes()[n]->op);
+  const Graph first = first_side(statement);
+  SaturationOptions options;
+  options.nodes = effort.nodes, options.iterations = effort.iterations;
+  Saturation saturation(first, rules, options);
+  Limits limits = limits_of(effort.seconds);
+  saturation.run(limits);
+  const EGraph& e = saturation.graph();
+  Terms terms(joint, statement, saturation, Terms::Over::kLeaves);
+  Terms constants(joint, statement, saturation, Terms::Over::kConstants);
+  std::vector<std::pair<std::size_t, ENodeId>> found;
+  for (const ENodeId id : e.makers(e.find(e.value_of(first.outputs()[0].value)))) {
+    const ENode& node = e.node(id);
+    if (!node.op || node.position >= 0 || node.op->random() || e.outputs(id).size() != 1 || !wanted.count(node.op)) continue;
+    std::size_t cost = 1;
+    bool complete = true;
+    for (const ClassId input : e.inputs(id)) {
+      if (input == kNoClass) continue;
+      complete = complete && terms.has(input);
+      if (complete && !constants.has(input)) cost += terms.cost(input);
     }
+    if (complete && cost <= kMostInForm) found.emplace_back(cost, id);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<Step> result;
+  for (const auto& [cost, id] : found) {
+    if (result.size() >= kMostForms) break;
+    Step step = terms.step_of_node(id);
+    step.kind = Step::Kind::kValue;
+    if (!has_open_sizes(step)) result.push_back(std::move(step));
   }
   return result;
 }

@@ -31,9 +31,18 @@ const Rule* rule_named(const RuleIndex& rules, const std::string& name);
 // Do the applications prove the statement?
 bool proves(const Statement& statement, const RuleIndex& rules, const std::vector<Application>& applications);
 
-// Steps that explain constants of the second model in the statement by terms over constants of the first one, which rules
-// suggest: what folding a rewritten graph gives.
-std::vector<Step> search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
+struct TermSearch {
+  std::vector<Step> explained;  // kTerm: for constants of the second model in the statement
+  std::vector<Step> parts;      // kValue: terms over constants, which constants may be made of
+};
+
+// Terms over constants of the first model that rules suggest: what folding a rewritten graph gives.
+TermSearch search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
+                        const RewritingEffort& effort);
+
+// Terms (kValue) over the leaves and over constants that are equal to the first value of the statement, by operators that
+// compute the second one: on the way from one to the other. Smaller ones first.
+std::vector<Step> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
                                const RewritingEffort& effort);
 
 }  // namespace rewright::equivalence

@@ -8,8 +8,6 @@ namespace rewright::equivalence {
 
 namespace {
 
-constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the prover is asked
-
 proof::VerifyOptions quick_verification(const std::filesystem::path& certificates, const std::function<bool()>& ended) {
   proof::VerifyOptions options;
   options.instances = 0;
@@ -58,6 +56,7 @@ bool StatementProver::rewrites(const Statement& statement, const std::string& ke
     }
   }
   std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
+  if (!found && statement.graph.nodes().size() > kMostInRule && !ended_()) found = search_rewrites(statement, rules_, kLongEffort);
   if (!found) return false;
   step.applications = std::move(*found);
   if (!key.empty()) rewrites_[key] = step.applications;

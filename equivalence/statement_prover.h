@@ -11,9 +11,14 @@
 
 #include "equivalence/checker/equation.h"
 #include "equivalence/checker/proof.h"
+#include "equivalence/rewriting_search.h"
 #include "optimizer/matching/match.h"
 
 namespace rewright::equivalence {
+
+inline constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the prover is asked
+// For statements that the prover is not asked.
+inline constexpr RewritingEffort kLongEffort{.nodes = 2500, .iterations = 8, .seconds = 10};
 
 class StatementProver {
  public:

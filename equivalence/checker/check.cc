@@ -39,6 +39,10 @@ class Checker {
       add_term(joint_, step, proof_.tolerance);
       return;
     }
+    if (step.kind == Step::Kind::kValue) {
+      add_value(joint_, step);
+      return;
+    }
     if (step.kind == Step::Kind::kAttribute) {
       require(rounded_.emplace(step.position, step.field).second, "an attribute is rounded twice");
       round_attribute(joint_, step, proof_.tolerance);
@@ -47,6 +51,7 @@ class Checker {
     const std::size_t count = joint_.graph().value_count();
     for (const ValueId leaf : step.equation.leaves) require(leaf < count, "there is no such value");
     require(step.equation.a < count && step.equation.b < count, "there is no such value");
+    require(leads_from_first(joint_, step.equation), "an equation leads from what may be undefined");
     const Statement statement = statement_of(joint_, step.equation);
     if (step.kind == Step::Kind::kRewriting) {
       require(!may_be_less_defined(statement), "a side may be undefined where the other one is not");

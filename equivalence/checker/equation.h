@@ -16,6 +16,10 @@ struct Equation {
   std::vector<ValueId> leaves;         // stand for any tensors of their types
 };
 
+// A proof says that `b` is defined where `a` is. Does it make no value known that may be undefined where the first model is
+// defined? `a` is known, or a term from which one value of the second model follows: what makes the term known comes later.
+bool leads_from_first(const Joint& joint, const Equation& equation);
+
 // An equation as a graph whose two outputs are claimed to be equal.
 struct Statement {
   Graph graph;                          // inputs: the leaves; outputs: both values

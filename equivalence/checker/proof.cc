@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::string_view kDigest = "\nsha256 ";
-constexpr const char* kKinds[] = {"term", "attribute", "rewriting", "rule"};
+constexpr const char* kKinds[] = {"term", "attribute", "rewriting", "rule", "value"};
 
 json to_json(const Step& step) {
   json result = {{"kind", kKinds[static_cast<int>(step.kind)]},
@@ -117,13 +117,26 @@ void require_leaves(const Joint& joint, const Step& step) {
   const ValueId constant = step.equation.b;
   require(in_table(constant) && joint.is_constant(constant) && (!joint.is_known(constant) || step.equation.leaves.empty()),
           "no constant to be explained");
-  // A leaf that does not rest on constants alone is refused when the term is evaluated.
+  // A leaf that does not rest on constants alone is refused when the term is evaluated. One of the second model would be a
+  // rounding itself.
   for (const ValueId leaf : step.equation.leaves)
-    require(in_table(leaf) && joint.is_of_first(leaf), "a term reads what is no constant of the first model");
+    require(in_table(leaf) && !joint.is_of_second(leaf), "a term reads what is no constant of the first model");
   require(step.term || step.equation.leaves.size() == 1, "a term without operators has one leaf");
 }
 
 }  // namespace
+
+Graph graph_of_term(const Joint& joint, const Step& step) {
+  Graph graph;
+  std::vector<ValueId> leaves;
+  for (const ValueId leaf : step.equation.leaves) leaves.push_back(add_constant_part(graph, joint.graph(), leaf));
+  const ValueId made = !step.term ? leaves.at(0)
+                                  : term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+                                      return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
+                                    });
+  graph.add_output("y", made);
+  return graph;
+}
 
 RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance) {
   require_leaves(joint, step);
@@ -132,26 +145,36 @@ RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance)
     const ValueId leaf = step.equation.leaves[0];
     return check_rounding(joint.graph(), leaf, evaluate_constant(joint.graph(), leaf), found, tolerance);
   }
-  Graph graph;
-  std::vector<ValueId> leaves;
-  for (const ValueId leaf : step.equation.leaves) leaves.push_back(add_constant_part(graph, joint.graph(), leaf));
-  const ValueId made = term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
-    return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
-  });
+  const Graph graph = graph_of_term(joint, step);
+  const ValueId made = graph.outputs()[0].value;
   require(graph.value(made).type.type == found.type(), "a term has another type than its constant");
   return check_rounding(graph, made, evaluate_constant(graph, made), found, tolerance);
 }
 
+namespace {
+
+ValueId add_to_table(Joint& joint, const Step& step) {
+  return term_of(step, step.equation.leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+    return joint.add_term(op, std::move(attributes), std::move(inputs));
+  });
+}
+
+}  // namespace
+
 double add_term(Joint& joint, const Step& step, double tolerance) {
   const RoundingCheck check = check_term(joint, step, tolerance);
   require(check.explained, "a constant is not a rounding of its term");
-  const ValueId made = !step.term ? step.equation.leaves[0]
-                                  : term_of(step, step.equation.leaves,
-                                            [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
-                                              return joint.add_term(op, std::move(attributes), std::move(inputs));
-                                            });
+  const ValueId made = !step.term ? step.equation.leaves[0] : add_to_table(joint, step);
   require(joint.explain(step.equation.b, made), "a term has another type than its constant");
   return check.max_rel_error;
+}
+
+ValueId add_value(Joint& joint, const Step& step) {
+  require(step.term.has_value() && !step.term->source.nodes.empty(), "a value has no term");
+  // Values of the first model are defined, and so are terms that were added before.
+  for (const ValueId leaf : step.equation.leaves)
+    require(leaf < joint.graph().value_count() && !joint.is_of_second(leaf), "a value reads what the first model does not have");
+  return add_to_table(joint, step);
 }
 
 double round_attribute(Joint& joint, const Step& step, double tolerance) {
@@ -182,7 +205,7 @@ Obligation second_is_well_typed(const Joint& joint) {
       });
   };
   for (const ValueId id : graph.inputs()) note_sizes(graph.value(id).type);
-  for (std::size_t n = 0; n < joint.first_nodes() + joint.second_nodes(); ++n) {
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = *graph.nodes()[n];
     if (!node.op) continue;
     const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)).types_only());

@@ -21,14 +21,15 @@ struct Step {
     kAttribute,  // a real attribute is a rounding of a number
     kRewriting,  // `applications` of rules lead from one side of the equation to the other
     kRule,       // the equation is a rule that is proved by itself
+    kValue,      // a term over known values that is in neither model: equations that follow lead over it
   };
   Kind kind = Kind::kRewriting;
-  Equation equation;          // kTerm: b, and the leaves of the term
+  Equation equation;          // kTerm: b, and the leaves of the term; kValue: the leaves alone
   std::int32_t position = 0;  // kAttribute: the node, and the attribute's number
   std::size_t field = 0;
   double number = 0;
   std::vector<Application> applications;  // kRewriting
-  std::optional<Rule> term;               // kTerm: its source computes the constant from `leaves`; absent: the leaf itself
+  std::optional<Rule> term;               // kTerm, kValue: its source computes it from `leaves`; absent: the leaf itself
   std::string certificate;                // kRule: the name of its file
   SizesInRule sizes = SizesInRule::kAny;  // kRule
 };
@@ -44,12 +45,19 @@ struct Proof {
 std::string write_proof(const Proof& proof);
 Proof read_proof(std::string_view bytes, const std::string& name);
 
+// The term of a kTerm or kValue over constants alone as a graph of one output. Throws Error or proof::Refusal if it is none.
+Graph graph_of_term(const Joint& joint, const Step& step);
+
 // Is the constant of a step a rounding of its term?
 RoundingCheck check_term(const Joint& joint, const Step& step, double tolerance);
 
 // Adds the term of a step to the table, and makes the constant a rounding of it. Throws proof::Refusal if it is none. Returns
 // the largest relative difference.
 double add_term(Joint& joint, const Step& step, double tolerance);
+
+// Adds the term of a kValue to the table, and returns its value. Throws proof::Refusal if it is ill-typed, or reads what the
+// first model does not have.
+ValueId add_value(Joint& joint, const Step& step);
 
 // Sets the attribute of a step to its number. Throws proof::Refusal if it is no rounding of it. Returns the relative
 // difference.
@@ -59,7 +67,7 @@ struct Obligation {
   bool holds = true;
   std::string condition;  // that is not known to hold
 };
-// Are all operators of the second model well-typed for all sizes for which those of the first one are?
+// Are all operators of the second model, and of terms, well-typed for all sizes for which those of the first one are?
 Obligation second_is_well_typed(const Joint& joint);
 
 struct ProofCheck {
