@@ -1,6 +1,8 @@
 #include "api/proving.h"
 
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -35,6 +37,9 @@ const std::vector<ProvingOption>& options_of_proofs() {
       list<Request>("map", "NAME=NAME", MEMBER(pairs), "an input or output of the first model, and its name in the second one"),
       option<Request>("tolerance", number(0, 1e-2), MEMBER(tolerance),
                       "relative difference up to which a constant of float is a rounding (other types: in proportion)"),
+      flag<Request>("rounding", MEMBER(rounding),
+                    "also bound how far results of proved models lie apart in floating point, for inputs within ranges"),
+      list<Request>("range", "NAME=LOW:HIGH", MEMBER(ranges), "with --rounding: the range of an input (others: from -1 to 1)"),
       option<Request>("runs", count<int>("N", 1), MEMBER(samples), "random inputs on which both are run"),
       option<Request>("budget", time(), MEMBER(seconds), "time after which what is open stays so"),
   });
@@ -53,6 +58,26 @@ std::map<std::string, std::string> names_of(const ProvingRequest& request) {
       throw Error(ErrorCode::kUsage, "\"" + pair.substr(0, equals) + "\" is there twice", "--map");
   }
   return names;
+}
+
+std::map<std::string, equivalence::ValueRange> ranges_of(const ProvingRequest& request) {
+  std::map<std::string, equivalence::ValueRange> ranges;
+  for (const std::string& text : request.ranges) {
+    const auto bad = [&] { return Error(ErrorCode::kUsage, "\"" + text + "\" is not NAME=LOW:HIGH", "--range"); };
+    const std::size_t equals = text.rfind('='), colon = text.rfind(':');
+    if (equals == std::string::npos || equals == 0 || colon == std::string::npos || colon < equals) throw bad();
+    equivalence::ValueRange range;
+    const auto number = [&](std::size_t from, std::size_t to, double& value) {
+      const auto [end, failure] = std::from_chars(text.data() + from, text.data() + to, value);
+      if (failure != std::errc() || end != text.data() + to || !std::isfinite(value)) throw bad();
+    };
+    number(equals + 1, colon, range.low);
+    number(colon + 1, text.size(), range.high);
+    if (range.low > range.high) throw bad();
+    if (!ranges.emplace(text.substr(0, equals), range).second)
+      throw Error(ErrorCode::kUsage, "\"" + text.substr(0, equals) + "\" is there twice", "--range");
+  }
+  return ranges;
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -100,6 +125,7 @@ json prove_models(const ProvingRequest& request) {
   options.names = names_of(request), options.tolerance = request.tolerance;
   options.seed = request.seed, options.samples = request.samples;
   options.certificate = request.certificate;
+  if (request.rounding) options.rounding = ranges_of(request);
   options.deadline =
       begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(request.seconds));
   options.cancel = request.cancel, options.progress = request.progress;
@@ -132,6 +158,15 @@ json prove_models(const ProvingRequest& request) {
   json result = {{"verdict", name(proving.verdict)},     {"reason", proving.reason},  {"places", std::move(places)},
                  {"constants", std::move(constants)},    {"counterexample", ""},      {"equations", proving.equations},
                  {"by_rewriting", proving.by_rewriting}, {"by_rule", proving.by_rule}};
+  if (request.rounding && proving.verdict == equivalence::Verdict::kProved) {
+    json& bounds = result["rounding"] = json::array();
+    for (const equivalence::ProvedRounding& r : proving.rounding)
+      bounds.push_back({{"output", r.bound.output},
+                        {"bound", r.bound.bound ? json(*r.bound.bound) : json()},
+                        {"reason", r.bound.reason},
+                        {"sampled", r.sampled}});
+    result["rounding_sizes"] = proving.rounding_sizes;
+  }
   if (proving.counterexample) {
     result["output"] = proving.counterexample->output;
     result["max_abs_error"] = proving.counterexample->max_abs_error;

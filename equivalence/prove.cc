@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "equivalence/bodies.h"
+#include "equivalence/checker/bodies.h"
 #include "equivalence/constant_terms.h"
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
@@ -47,8 +47,12 @@ class Prover {
         joint_(a, b, options.names),
         samples_(a, b, joint_, options.executors),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}),
-        statements_(rules_, options.certificate, [this] { return ended(); }),
+        statements_(rules_, options.certificate, options.certificate_names, [this] { return ended(); }),
         parts_(joint_, [this](const Step& step) { return take_value(step); }) {
+    if (options.rounding)
+      for (const auto& [name, range] : *options.rounding)
+        if (std::none_of(a.inputs().begin(), a.inputs().end(), [&](ValueId id) { return a.value(id).name == name; }))
+          throw Error(ErrorCode::kUsage, "there is no input \"" + name + "\"", "--range");
     proof_.names = options.names, proof_.tolerance = options.tolerance;
     const auto now = std::chrono::steady_clock::now();
     end_of_proofs_ = options.deadline;
@@ -334,39 +338,36 @@ class Prover {
     return proved;
   }
 
-  // If, Loop and Scan: their bodies are proved as models of their own. No certificate can say so yet.
+  // If, Loop and Scan: their bodies are proved as models of their own.
   bool settle_bodies(std::int32_t position) {
     const std::shared_ptr<const Node> b = joint_.graph().nodes()[static_cast<std::size_t>(position)];
-    if (b->op || bodies_of(*b).empty() || is_random(*b) || !options_.certificate.empty() || b->outputs.empty() ||
-        joint_.is_known(b->outputs[0]))
-      return false;
+    if (b->op || bodies_of(*b).empty() || b->outputs.empty() || joint_.is_known(b->outputs[0])) return false;
     for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {
-      const std::shared_ptr<const Node> a = joint_.graph().nodes()[n];
-      if (a->op || onnx_operator(*a) != onnx_operator(*b) || a->outputs.size() != b->outputs.size()) continue;
-      if (!have_equal_bodies(*a, *b)) continue;
-      joint_.unite_results(static_cast<std::int32_t>(n), position);
+      Step step;
+      step.kind = Step::Kind::kBodies;
+      step.other = static_cast<std::int32_t>(n), step.position = position;
+      if (!have_equal_bodies(step)) continue;
+      joint_.unite_results(step.other, position);
+      proof_.steps.push_back(std::move(step));
       ++result_.equations;
       return true;
     }
     return false;
   }
 
-  bool have_equal_bodies(const Node& a, const Node& b) try {
-    const Node &first = own_node(a_, a), &second = own_node(b_, b);
-    const std::size_t own = own_inputs(a);
-    if (meaning_without_bodies(a_, first) != meaning_without_bodies(b_, second) || own_inputs(b) != own) return false;
-    for (std::size_t i = 0; i < own; ++i) {
-      const bool absent = a.inputs.at(i) == kNoValue || b.inputs.at(i) == kNoValue;
-      if (absent ? a.inputs[i] != b.inputs[i] : !joint_.equal(a.inputs[i], b.inputs[i])) return false;
-    }
-    const std::size_t formal = onnx_operator(a) == "If" ? 0 : own;
-    for (const std::string& attribute : bodies_of(a)) {
-      const Graph x = body_of(a_, first, attribute, outer_names(a_)), y = body_of(b_, second, attribute, outer_names(b_));
-      const std::optional<NameMap> names = names_in_bodies(joint_, a_, b_, x, y, formal);
-      if (!names) return false;
+  bool have_equal_bodies(Step& step) try {
+    const auto pairs = paired_bodies(joint_, a_, b_, step.other, step.position);
+    if (!pairs) return false;
+    for (const BodyPair& pair : *pairs) {
       ProveOptions inner = options_;
-      inner.names = *names, inner.precise = {}, inner.deadline = end_of_proofs_, inner.progress = {};
-      if (Prover(x, y, inner).run().verdict != Verdict::kProved) return false;
+      inner.names = pair.names, inner.precise = {}, inner.deadline = end_of_proofs_, inner.progress = {}, inner.rounding = {};
+      inner.certificate_names += "body_" + std::to_string(bodies_++) + "_";
+      Prover prover(pair.x, pair.y, inner);
+      const Proving result = prover.run();
+      if (result.verdict != Verdict::kProved) return false;
+      result_.constants.insert(result_.constants.end(), result.constants.begin(), result.constants.end());
+      used_rules_.insert(prover.used_rules_.begin(), prover.used_rules_.end());
+      step.bodies.push_back(std::move(prover.proof_.steps));
     }
     return true;
   } catch (const Error& error) {  // a body that cannot be imported, or bodies with other inputs
@@ -510,12 +511,37 @@ class Prover {
       const Obligation obligation = second_is_well_typed(joint_);
       if (obligation.holds) {
         result_.verdict = Verdict::kProved;
+        if (options_.rounding) bound_rounding();
         return;
       }
       result_.reason = "it is open whether the second model is defined for all sizes: " + obligation.condition;
       return;
     }
     undecided();
+  }
+
+  void bound_rounding() {
+    RoundingOptions options{.ranges = *options_.rounding, .tolerance = options_.tolerance};
+    const std::vector<NamedSizes> sizes = sample_sizes();
+    options.sizes = sizes.front();
+    for (const std::string& name : open_sizes(a_, {})) options.sizes.try_emplace(name, 1);
+    options.ended = [this] { return is_over(options_.deadline); };
+    result_.rounding_sizes = options.sizes;
+    for (RoundingBound& bound : rounding_bounds(joint_, proof_.steps, options)) result_.rounding.push_back({std::move(bound), 0});
+    sample_rounding(options);
+  }
+
+  // Inputs within the ranges, and at their ends.
+  void sample_rounding(const RoundingOptions& options) {
+    constexpr int kRuns = 20;
+    for (int run = 0; run < kRuns && !is_over(options_.deadline); ++run) try {
+        const std::vector<double> differences = samples_.differences(options.sizes, options.ranges, options_.seed + static_cast<std::uint64_t>(run));
+        for (std::size_t k = 0; k < differences.size(); ++k)
+          result_.rounding[k].sampled = std::max(result_.rounding[k].sampled, differences[k]);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kMissing) throw;
+        return;  // they cannot be run
+      }
   }
 
   void refuted() {
@@ -623,6 +649,7 @@ class Prover {
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
   std::chrono::steady_clock::time_point end_of_proofs_;
   bool stopped_ = false;
+  int bodies_ = 0;  // that were asked for
 };
 
 std::string digest_of(const std::filesystem::path& file) { return proof::hexadecimal(proof::sha256(map_file(file).text())); }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "equivalence/checker/proof.h"
+#include "equivalence/rounding.h"
 #include "equivalence/samples.h"
 #include "optimizer/checking/check.h"
 #include "rules/rule.h"
@@ -38,8 +39,11 @@ struct ProveOptions {
       {};  // run them in double: to refute what small differences tell apart, and to name the place
   // Lets their runs end at this time, with Error(kCancelled); empty: they end when they are done.
   std::function<void(std::chrono::steady_clock::time_point)> end_precise_runs = {};
+  // Of inputs, by name: also bound how far results of proved models lie apart in floating point.
+  std::optional<std::map<std::string, ValueRange>> rounding = {};
   std::vector<Rule> rules = {};            // that are proved, for the e-graph
   std::filesystem::path certificate = {};  // a folder for the proof; empty: none is written
+  std::string certificate_names = {};      // what names of certificates in it begin with
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::stop_token cancel = {};
   std::function<void(double fraction, const std::string& note)> progress = {};
@@ -56,11 +60,18 @@ struct ProvedConstant {
   double max_rel_error = 0;
 };
 
+struct ProvedRounding {
+  RoundingBound bound;
+  double sampled = 0;  // the largest difference of random inputs within the ranges
+};
+
 struct Proving {
   Verdict verdict = Verdict::kUndecided;
   std::string reason;                     // one line, if it is not proved
   std::vector<Place> places;              // kRefuted: the first pair that differs; kUndecided: what stayed open
   std::vector<ProvedConstant> constants;  // of the second model that are roundings
+  std::vector<ProvedRounding> rounding;   // of each output, if it was asked for and the models are proved
+  std::map<std::string, std::int64_t> rounding_sizes;  // of named axes, for which the bounds are
   std::optional<Counterexample> counterexample;
   std::vector<std::string> input_names;  // of the counterexample
   std::size_t equations = 0;             // proved by rewrites or as rules, and terms of constants

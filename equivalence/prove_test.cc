@@ -130,6 +130,24 @@ TEST_CASE("prove: constants of the second model that are sums of what the first 
   CHECK(result.verdict == Verdict::kProved);
 }
 
+// Two products with scales of their results, and one product whose weights are both, scaled: `last` is the last one's.
+std::pair<std::string, std::string> joined_products(const std::string& last) {
+  return {"agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 2] v = {1, 2, 3, 4}, float[2] p = {2, 3}, "
+          "float[2, 2] w = {5, 6, 7, 8}, float[2] q = {1.5, -1}> "
+          "{ a = MatMul(x, v) y = Mul(a, p) b = MatMul(x, w) z = Mul(b, q) }",
+          "agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 4] k = {2, 6, 7.5, -6, 6, 12, 10.5, " + last +
+              "}, int64[2] s = {2, 2}> { m = MatMul(x, k) y, z = Split<axis = 1>(m, s) }"};
+}
+
+TEST_CASE("prove: constants that are joined of what rules make of constants") {
+  const auto [a, b] = joined_products("-8");
+  const Proving result = proving(a, b);
+  INFO(result.reason);
+  CHECK(result.verdict == Verdict::kProved);
+  const auto [c, wrong] = joined_products("-8.5");
+  CHECK(proving(c, wrong).verdict != Verdict::kProved);
+}
+
 TEST_CASE("prove: what a recurrent node does without is zero") {
   const std::string model = "agraph (float[T, 1, 2] x, float[1, 6, 2] w, float[1, 6, 2] r) => (float[T, 1, 1, 2] y) ";
   const Proving result =
@@ -292,6 +310,153 @@ TEST_CASE("prove: mutants of random programs", "[sampling]") {
   CHECK(different >= 10);
   CHECK(refuted * 10 >= different * 9);
   CHECK(proved * 10 >= equal * 8);
+}
+
+TEST_CASE("prove: certificates of constants that are joined, and of bodies") {
+  const TemporaryFolder folder("rewright-prove-");
+  const auto follow = [&](const std::string& a, const std::string& b, const std::string& wrong) {
+    const auto file = [&](const char* name, const std::string& text) {
+      write_file(folder.path() / name, graph::text_bytes(text));
+      return folder.path() / name;
+    };
+    const auto x = file("a.onnx", a), y = file("b.onnx", b), z = file("c.onnx", wrong);
+    ProveOptions options = options_of();
+    options.certificate = folder.path() / "proof";
+    const Proving result = prove(x, y, options);
+    INFO(result.reason);
+    REQUIRE(result.verdict == Verdict::kProved);
+    const ProofCheck check = check_proof(x, y, options.certificate);
+    INFO(check.reason);
+    REQUIRE(check.accepted);
+    // The same steps for a model that is another one.
+    const auto json = options.certificate / "equality.json";
+    Proof proof = read_proof(map_file(json).text(), "proof");
+    proof.second = proof::hexadecimal(proof::sha256(map_file(z).text()));
+    write_file(json, write_proof(proof));
+    try {
+      CHECK(!check_proof(x, z, options.certificate).accepted);
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kBadInput);
+    }
+  };
+  const auto [a, b] = joined_products("-8");
+  follow(a, b, joined_products("-8.5").second);
+  const auto branches = [](const std::string& outside, const std::string& body) {
+    return "agraph (float[2] x, bool c) => (float[2] y) { " + outside + " y = If(c)<then_branch = t () => (float[2] r) { " +
+           body + " }, else_branch = e () => (float[2] s) { s = Neg(k) }> }";
+  };
+  follow(branches("p = Relu(x) k = Relu(p)", "u = Neg(k) v = Neg(u) r = Exp(v)"), branches("k = Relu(x)", "r = Exp(k)"),
+         branches("k = Relu(x)", "r = Tanh(k)"));
+}
+
+// x / x is 1 where it is defined: a model may be 1 where another one divides, and not the other way round.
+TEST_CASE("prove: a certificate that leads back to the first model is refused") {
+  const TemporaryFolder folder("rewright-prove-");
+  const auto file = [&](const char* name, const std::string& text) {
+    write_file(folder.path() / name, graph::text_bytes(text));
+    return folder.path() / name;
+  };
+  const auto divided = file("a.onnx", "agraph (float[2] x) => (float[2] y) { d = Div(x, x) y = Mul(d, x) }"),
+             plain = file("b.onnx", "agraph (float[2] x) => (float[2] y) { a = Neg(x) y = Neg(a) }");
+  ProveOptions options = options_of();
+  options.executors = {};  // both are the same on random inputs
+  options.certificate = folder.path() / "proof";
+  const Proving result = prove(divided, plain, options);
+  INFO(result.reason);
+  REQUIRE(result.verdict == Verdict::kProved);
+  CHECK(prove(plain, divided, options_of()).verdict != Verdict::kProved);
+  const Graph x = import_onnx(divided), y = import_onnx(plain);
+  const Joint joint(x, y, {}), other(y, x, {});
+  const auto in_other = [&](ValueId id) {
+    if (joint.is_of_first(id)) return other.of_second(id);
+    for (ValueId own = 0; own < y.value_count(); ++own)
+      if (joint.of_second(own) == id) return own;
+    return kNoValue;
+  };
+  const auto json = options.certificate / "equality.json";
+  Proof proof = read_proof(map_file(json).text(), "proof");
+  std::swap(proof.first, proof.second);
+  for (Step& step : proof.steps) {
+    step.equation.a = in_other(step.equation.a), step.equation.b = in_other(step.equation.b);
+    for (ValueId& leaf : step.equation.leaves) leaf = in_other(leaf);
+  }
+  write_file(json, write_proof(proof));
+  const ProofCheck check = check_proof(plain, divided, options.certificate);
+  CHECK(!check.accepted);
+  CHECK(check.reason.find("leads from what may be undefined") != std::string::npos);
+}
+
+double bound_of(const std::string& a, const std::string& b, std::map<std::string, ValueRange> ranges = {}) {
+  ProveOptions options = options_of();
+  options.rounding = std::move(ranges);
+  const Proving result = prove(import_text(a), import_text(b), options);
+  INFO(result.reason);
+  REQUIRE(result.verdict == Verdict::kProved);
+  REQUIRE(result.rounding.size() == 1);
+  INFO(result.rounding[0].bound.reason);
+  REQUIRE(result.rounding[0].bound.bound);
+  CHECK(result.rounding[0].sampled <= *result.rounding[0].bound.bound);
+  return *result.rounding[0].bound.bound;
+}
+
+TEST_CASE("prove: bounds of rounding") {
+  const double unit = 0x1p-24;
+  const std::string head = "agraph (float[4] x, float[4] y, float[4] z) => (float[4] r) ";
+  const std::string left = head + "{ s = Add(x, y) r = Add(s, z) }", right = head + "{ s = Add(y, z) r = Add(x, s) }";
+  // Each side rounds a sum up to 2 and one up to 3.
+  const double bound = bound_of(left, right);
+  CHECK(bound >= 10 * unit);
+  CHECK(bound <= 10.01 * unit);
+  CHECK(bound_of(left, right, {{"x", {0, 0}}, {"y", {0, 0.5}}, {"z", {0, 0.5}}}) <= 4 * unit);
+  // What both compute the same way differs by nothing, and what follows carries differences on.
+  CHECK(bound_of(left, left) == 0);
+  const auto more = [](std::string text) { return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "u = Neg(t) r = Tanh(u) }"); };
+  const double carried = bound_of(more(left), more(right));
+  CHECK(carried >= bound);
+  CHECK(carried <= bound + 40 * unit);
+  // What rounding may decide has no bound.
+  ProveOptions options = options_of();
+  options.rounding.emplace();
+  const auto floor = [](std::string text) { return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "r = Floor(t) }"); };
+  const Proving open = prove(import_text(floor(left)), import_text(floor(right)), options);
+  REQUIRE(open.verdict == Verdict::kProved);
+  CHECK(!open.rounding.at(0).bound.bound);
+  CHECK(open.rounding.at(0).bound.reason.find("floor") != std::string::npos);
+  options.rounding->emplace("w", ValueRange{});
+  CHECK_THROWS_AS(prove(import_text(left), import_text(right), options), Error);
+}
+
+TEST_CASE("prove: bounds of rounding hold for random networks", "[sampling]") {
+  std::mt19937_64 random(11);
+  int bounded = 0;
+  for (int n = 0; n < 12; ++n) {
+    // Sums and products in another order, and weights that were folded.
+    std::string text = "agraph (float[3, 4] x) => (float[3, 2] y) <float[4, 2] w = {", scaled;
+    const auto number = [&] { return static_cast<double>(random() % 2001) / 1000 - 1; };
+    std::vector<double> w(8), s(2);
+    for (double& v : w) v = number();
+    for (double& v : s) v = number() + 1.5;
+    std::string scale;
+    for (std::size_t i = 0; i < 8; ++i) {
+      text += (i ? ", " : "") + std::to_string(w[i]);
+      scaled += (i ? ", " : "") + std::to_string(static_cast<float>(w[i] * s[i % 2]));
+    }
+    for (std::size_t i = 0; i < 2; ++i) scale += (i ? ", " : "") + std::to_string(s[i]);
+    const std::string a = text + "}, float[2] s = {" + scale + "}> { p = MatMul(x, w) q = Mul(p, s) y = Relu(q) }";
+    const std::string b = "agraph (float[3, 4] x) => (float[3, 2] y) <float[4, 2] w = {" + scaled +
+                          "}> { p = MatMul(x, w) y = Relu(p) }";
+    ProveOptions options = options_of(random());
+    options.rounding.emplace();
+    options.tolerance = 1e-4;  // the text has six digits
+    const Proving result = prove(import_text(a), import_text(b), options);
+    INFO(result.reason);
+    REQUIRE(result.verdict == Verdict::kProved);
+    if (!result.rounding.at(0).bound.bound) continue;
+    ++bounded;
+    CHECK(result.rounding[0].sampled <= *result.rounding[0].bound.bound);
+    CHECK(*result.rounding[0].bound.bound <= 1e-3);
+  }
+  CHECK(bounded == 12);
 }
 
 TEST_CASE("prove: certificates are followed, and damaged ones are refused") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "base/error.h"
 #include "base/hash_mix.h"
@@ -202,6 +203,29 @@ bool Samples::add(const std::map<std::string, std::int64_t>& sizes, std::uint64_
       if (note_.empty()) note_ = error.what();
     }
   return false;
+}
+
+std::vector<double> Samples::differences(const std::map<std::string, std::int64_t>& sizes,
+                                         const std::map<std::string, ValueRange>& ranges, std::uint64_t seed) const {
+  const Graph a = with_named_sizes(a_, sizes);
+  std::vector<Tensor> inputs = random_inputs(a, {}, seed);
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_real(inputs[i].type())) continue;
+    const auto given = ranges.find(a_.value(a_.inputs()[i]).name);
+    const ValueRange range = given == ranges.end() ? ValueRange{} : given->second;
+    std::vector<double> elements(static_cast<std::size_t>(inputs[i].size()));
+    for (double& e : elements) {
+      const double part = seed % 2 == 0 ? std::uniform_real_distribution<double>(0, 1)(random) : static_cast<double>(random() % 2);
+      e = range.low + part * (range.high - range.low);
+    }
+    inputs[i] = Tensor::from_reals(inputs[i].type(), inputs[i].sizes(), elements);
+  }
+  const std::vector<Tensor> others = for_second(inputs), x = outputs_only(a, inputs);
+  const std::vector<Tensor> y = in_order_of_first(outputs_only(with_sizes(b_, bind_sizes(b_, others)), others));
+  std::vector<double> result;
+  for (std::size_t k = 0; k < x.size(); ++k) result.push_back(is_real(x[k].type()) ? difference(x[k], y.at(k)).absolute : 0);
+  return result;
 }
 
 // Outputs differ if they do so by more than rounding does, twice: with and without inner values as outputs.

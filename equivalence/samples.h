@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "equivalence/checker/joint.h"
+#include "equivalence/rounding.h"
 #include "optimizer/checking/check.h"
 
 namespace rewright::equivalence {
@@ -35,6 +36,11 @@ class Samples {
   bool has(ValueId id) const;
   // Equal for values that agree: of the type and sizes in the first sample.
   std::uint64_t key(ValueId id) const;
+  // The largest difference of each output, in the order of the first model's, for random inputs within the ranges. Throws Error
+  // if the models cannot be run.
+  std::vector<double> differences(const std::map<std::string, std::int64_t>& sizes,
+                                  const std::map<std::string, ValueRange>& ranges, std::uint64_t seed) const;
+
   // Inputs on which outputs differ by more than rounding.
   const std::optional<Counterexample>& counterexample() const { return counterexample_; }
 

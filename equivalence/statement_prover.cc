@@ -96,7 +96,7 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
   const std::string text = to_algebra(rule);
   auto known = proved_.find(text);
   if (known == proved_.end()) {
-    rule.name = "equation_" + std::to_string(proved_.size());
+    rule.name = names_ + "equation_" + std::to_string(proved_.size());
     const std::filesystem::path folder = certificate_.empty() ? "" : certificate_ / "equations";
     if (!folder.empty()) std::filesystem::create_directories(folder);
     proof::VerifyOptions verification = quick_verification(folder, ended_);

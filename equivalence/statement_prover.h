@@ -22,9 +22,10 @@ inline constexpr RewritingEffort kLongEffort{.nodes = 2500, .iterations = 8, .se
 
 class StatementProver {
  public:
-  // `certificate`: the folder of the proof; empty: none is written. `ended`: is the time over? `rules` must outlive the prover.
-  StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::function<bool()> ended)
-      : rules_(rules), certificate_(std::move(certificate)), ended_(std::move(ended)) {}
+  // `certificate`: the folder of the proof; empty: none is written. Names of certificates begin with `names`. `ended`: is the
+  // time over? `rules` must outlive the prover.
+  StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::string names, std::function<bool()> ended)
+      : rules_(rules), certificate_(std::move(certificate)), names_(std::move(names)), ended_(std::move(ended)) {}
 
   // Sets how the step proves the statement; false, and why, if no proof was found.
   bool prove(const Statement& statement, Step& step, std::string& reason);
@@ -41,6 +42,7 @@ class StatementProver {
 
   const RuleIndex& rules_;
   const std::filesystem::path certificate_;
+  const std::string names_;
   const std::function<bool()> ended_;
   std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the statement says
   std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question

@@ -29,9 +29,9 @@ class Prove(ProgramTest):
         self.save("renamed.onnx", folded, helper.make_node("Conv", ["image", "w", "b"], ["n"], name="conv", pads=[1] * 4),
                   helper.make_node("Relu", ["n"], ["y"], name="relu"), input="image")
 
-    def save(self, name, weights, *nodes, input="x"):
+    def save(self, name, weights, *nodes, input="x", channels=8):
         given = helper.make_tensor_value_info(input, onnx.TensorProto.FLOAT, ["N", 3, 8, 8])
-        result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", 8, 8, 8])
+        result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", channels, 8, 8])
         graph = helper.make_graph(list(nodes), "g", [given], [result], [tensor(n, v.astype("float32")) for n, v in weights.items()])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.path(name))
 
@@ -104,6 +104,33 @@ class Prove(ProgramTest):
     def test_the_optimizer_proves_what_it_wrote(self):
         facts = self.report("optimize", self.path("a.onnx"), "-o", self.path("fast.onnx"), "--estimate", "--budget", "2s", "--check", "0", "--prove")
         self.assertEqual(facts["proof"]["verdict"], "proved")
+        self.assertTrue(facts["proof"]["written"])
+
+    def test_what_is_refuted_is_not_written(self):
+        rules = self.folder / "wrong.rules"
+        rules.write_text('rule forgets: "wrong" x Exp(Neg(x)) => Exp(x) exact\n')
+        self.save("negated.onnx", {}, helper.make_node("Neg", ["x"], ["n"], name="neg"), helper.make_node("Exp", ["n"], ["y"], name="exp"), channels=3)
+        options = ["--rules", str(rules), "--unproved", "--estimate", "--check", "0", "--prove", "--certificate", self.path("steps")]
+        done = self.run_program("optimize", self.path("negated.onnx"), "-o", self.path("out.onnx"), "--json", self.path("facts"), *options, status=1)
+        self.assertIn("refuted", done.stderr)
+        self.assertIn("the given graph was written", done.stderr)
+        proof = json.loads((self.folder / "facts").read_text())["proof"]
+        self.assertEqual((proof["verdict"], proof["written"]), ("refuted", False))
+        self.assertEqual([n.op_type for n in onnx.load(self.path("out.onnx")).graph.node], ["Neg", "Exp"])
+        self.assertEqual(json.loads((self.folder / "steps").read_text())["steps"], [])
+        self.run_program("replay", self.path("negated.onnx"), self.path("steps"), "-o", self.path("again.onnx"))
+
+    def test_how_far_results_lie_apart(self):
+        facts = self.report("prove", self.path("a.onnx"), self.path("b.onnx"), "--rounding", "--range", "x=0:1")
+        (output,) = facts["rounding"]
+        self.assertEqual(output["output"], "y")
+        self.assertEqual(list(facts["rounding_sizes"]), ["N"])
+        self.assertGreater(output["sampled"], 0)
+        self.assertLessEqual(output["sampled"], output["bound"])
+        self.assertLess(output["bound"], 1e-3)
+        self.assertEqual(self.report("prove", self.path("a.onnx"), self.path("a.onnx"), "--rounding")["rounding"][0]["bound"], 0)
+        for wrong in ("x", "x=1", "x=1:0", "x=0:a", "z=0:1"):
+            self.error("prove", self.path("a.onnx"), self.path("b.onnx"), "--rounding", "--range", wrong, status=2)
 
     def test_names_are_mapped(self):
         a, renamed = self.path("a.onnx"), self.path("renamed.onnx")

@@ -13,7 +13,7 @@ import torch
 OPSET = 17
 torch.backends.mha.set_fastpath_enabled(False)  # its one operator has no ONNX form
 
-OWN = ("squeezenet mobilenet_v2 resnet50 inception_block nasrnn bert_layer lora repvgg_a0 mobileone_s0 efficientnet_b0 densenet121 "
+OWN = ("squeezenet mobilenet_v2 resnet50 nasnet_a inception_block nasrnn bert_layer lora repvgg_a0 mobileone_s0 efficientnet_b0 densenet121 "
        "gpt2").split()
 TORCHVISION = ("resnet18 mnasnet0_5 shufflenet_v2_x0_5 mobilenet_v3_small squeezenet1_1 regnet_y_400mf googlenet alexnet vgg11_bn "
                "mobilenet_v2").split()

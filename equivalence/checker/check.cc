@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "equivalence/checker/bodies.h"
 #include "equivalence/checker/proof.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
@@ -19,40 +20,67 @@ namespace {
 
 class Checker {
  public:
-  Checker(Joint& joint, const Proof& proof, const std::filesystem::path& folder, const ProofCheckOptions& options,
-          ProofCheck& report)
-      : joint_(joint), proof_(proof), folder_(folder), options_(options), report_(report) {}
+  Checker(const Proof& proof, const std::filesystem::path& folder, const ProofCheckOptions& options, ProofCheck& report)
+      : proof_(proof), folder_(folder), options_(options), report_(report) {}
 
-  void run() {
+  void run(const Graph& a, const Graph& b) {
+    Joint joint(a, b, proof_.names);
+    Rounded rounded;
     for (const Step& step : proof_.steps) {
-      check(step);
+      check({joint, a, b, rounded}, step);
       ++report_.equations;
       if (options_.progress) options_.progress(report_.equations, proof_.steps.size());
     }
-    require(joint_.outputs_are_equal(), "the equations do not lead to equal outputs");
-    require(second_is_well_typed(joint_).holds, "the second model may be ill-typed where the first one is not");
+    require_equal(joint);
   }
 
  private:
-  void check(const Step& step) {
+  using Rounded = std::set<std::pair<std::int32_t, std::size_t>>;
+  // Two models, or two bodies of their nodes.
+  struct Pair {
+    Joint& joint;
+    const Graph &a, &b;
+    Rounded& rounded;
+  };
+
+  static void require_equal(const Joint& joint) {
+    require(joint.outputs_are_equal(), "the equations do not lead to equal outputs");
+    require(second_is_well_typed(joint).holds, "the second model may be ill-typed where the first one is not");
+  }
+
+  void check_bodies(const Pair& of, const Step& step) {
+    const auto pairs = paired_bodies(of.joint, of.a, of.b, step.other, step.position);
+    require(pairs && pairs->size() == step.bodies.size(), "bodies that are no pairs");
+    for (std::size_t k = 0; k < pairs->size(); ++k) {
+      const BodyPair& pair = (*pairs)[k];
+      Joint joint(pair.x, pair.y, pair.names);
+      Rounded rounded;
+      for (const Step& inner : step.bodies[k]) check({joint, pair.x, pair.y, rounded}, inner);
+      require_equal(joint);
+    }
+    of.joint.unite_results(step.other, step.position);
+  }
+
+  void check(const Pair& of, const Step& step) {
     if (step.kind == Step::Kind::kTerm) {
-      add_term(joint_, step, proof_.tolerance);
+      add_term(of.joint, step, proof_.tolerance);
       return;
     }
     if (step.kind == Step::Kind::kValue) {
-      add_value(joint_, step);
+      add_value(of.joint, step);
       return;
     }
     if (step.kind == Step::Kind::kAttribute) {
-      require(rounded_.emplace(step.position, step.field).second, "an attribute is rounded twice");
-      round_attribute(joint_, step, proof_.tolerance);
+      require(of.rounded.emplace(step.position, step.field).second, "an attribute is rounded twice");
+      round_attribute(of.joint, step, proof_.tolerance);
       return;
     }
-    const std::size_t count = joint_.graph().value_count();
+    if (step.kind == Step::Kind::kBodies) return check_bodies(of, step);
+    const std::size_t count = of.joint.graph().value_count();
     for (const ValueId leaf : step.equation.leaves) require(leaf < count, "there is no such value");
     require(step.equation.a < count && step.equation.b < count, "there is no such value");
-    require(leads_from_first(joint_, step.equation), "an equation leads from what may be undefined");
-    const Statement statement = statement_of(joint_, step.equation);
+    require(leads_from_first(of.joint, step.equation), "an equation leads from what may be undefined");
+    const Statement statement = statement_of(of.joint, step.equation);
     if (step.kind == Step::Kind::kRewriting) {
       require(!may_be_less_defined(statement), "a side may be undefined where the other one is not");
       TermTable terms(statement.graph);
@@ -67,7 +95,7 @@ class Checker {
               "a certificate is about another equation");
       require(certificate.all_ranks, "a certificate is not about all cases");
     }
-    require(joint_.unite(step.equation.a, step.equation.b), "equal values have different types");
+    require(of.joint.unite(step.equation.a, step.equation.b), "equal values have different types");
   }
 
   // A name of a file in the folder.
@@ -96,12 +124,10 @@ class Checker {
     return rules_.emplace(name, std::move(proved)).first->second;
   }
 
-  Joint& joint_;
   const Proof& proof_;
   const std::filesystem::path& folder_;
   const ProofCheckOptions& options_;
   ProofCheck& report_;
-  std::set<std::pair<std::int32_t, std::size_t>> rounded_;
   std::map<std::string, Rule> rules_;
   std::map<std::filesystem::path, proof::Certificate> certificates_;
 };
@@ -118,10 +144,10 @@ ProofCheck check_proof(const std::filesystem::path& a, const std::filesystem::pa
   };
   require_same(a, proof.first);
   require_same(b, proof.second);
-  Joint joint(import_onnx(a), import_onnx(b), proof.names);
+  const Graph first = import_onnx(a), second = import_onnx(b);
   ProofCheck report;
   try {
-    Checker(joint, proof, folder, options, report).run();
+    Checker(proof, folder, options, report).run(first, second);
     report.accepted = true;
   } catch (const Refusal& refusal) {
     report.reason = refusal.reason;

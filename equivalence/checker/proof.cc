@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::string_view kDigest = "\nsha256 ";
-constexpr const char* kKinds[] = {"term", "attribute", "rewriting", "rule", "value"};
+constexpr const char* kKinds[] = {"term", "attribute", "rewriting", "rule", "value", "bodies"};
 
 json to_json(const Step& step) {
   json result = {{"kind", kKinds[static_cast<int>(step.kind)]},
@@ -34,6 +34,14 @@ json to_json(const Step& step) {
     result["position"] = step.position, result["field"] = step.field, result["number"] = step.number;
   json& list = result["applications"] = json::array();
   for (const Application& a : step.applications) list.push_back({{"rule", a.rule}, {"where", a.where}, {"swapped", a.swapped}});
+  if (step.kind == Step::Kind::kBodies) {
+    result["position"] = step.position, result["other"] = step.other;
+    json& bodies = result["bodies"] = json::array();
+    for (const std::vector<Step>& steps : step.bodies) {
+      json& body = bodies.emplace_back(json::array());
+      for (const Step& inner : steps) body.push_back(to_json(inner));
+    }
+  }
   return result;
 }
 
@@ -47,7 +55,11 @@ Step step_of(const json& text) {
   step.equation.leaves = text.at("leaves").get<std::vector<ValueId>>();
   step.certificate = text.value("certificate", "");
   step.sizes = text.value("any_sizes", false) ? SizesInRule::kAny : SizesInRule::kAsGiven;
-  step.position = text.value("position", std::int32_t{0});
+  step.position = text.value("position", std::int32_t{0}), step.other = text.value("other", std::int32_t{0});
+  for (const json& body : text.value("bodies", json::array())) {
+    std::vector<Step>& steps = step.bodies.emplace_back();
+    for (const json& inner : body) steps.push_back(step_of(inner));
+  }
   step.field = text.value("field", std::size_t{0}), step.number = text.value("number", 0.0);
   if (text.contains("term")) {
     std::vector<Rule> rules = parse_algebra(text.at("term").get<std::string>(), "a term");

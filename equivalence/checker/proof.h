@@ -22,16 +22,19 @@ struct Step {
     kRewriting,  // `applications` of rules lead from one side of the equation to the other
     kRule,       // the equation is a rule that is proved by itself
     kValue,      // a term over known values that is in neither model: equations that follow lead over it
+    kBodies,     // two nodes of If, Loop or Scan are equal since their bodies are
   };
   Kind kind = Kind::kRewriting;
   Equation equation;          // kTerm: b, and the leaves of the term; kValue: the leaves alone
-  std::int32_t position = 0;  // kAttribute: the node, and the attribute's number
+  std::int32_t position = 0;  // kAttribute: the node, and the attribute's number; kBodies: the second model's node
+  std::int32_t other = 0;     // kBodies: the first model's
   std::size_t field = 0;
   double number = 0;
   std::vector<Application> applications;  // kRewriting
   std::optional<Rule> term;               // kTerm, kValue: its source computes it from `leaves`; absent: the leaf itself
   std::string certificate;                // kRule: the name of its file
   SizesInRule sizes = SizesInRule::kAny;  // kRule
+  std::vector<std::vector<Step>> bodies;  // kBodies: the proof of each pair of bodies
 };
 
 struct Proof {

@@ -90,10 +90,10 @@ std::string differs_beside(const std::string& output) {
 }
 
 // From the file that was read to the file that was written: neither the search, nor folding, nor the export is believed.
-nlohmann::json prove_result(const OptimizeOptions& options, std::stop_token cancel) {
+nlohmann::json prove_result(const OptimizeOptions& options, const std::string& written, std::stop_token cancel) {
   Progress progress(options.common);
   ProvingRequest request;
-  request.first = options.input, request.second = options.output;
+  request.first = options.input, request.second = written;
   request.seed = options.common.seed, request.threads = thread_count(options.common), request.cancel = std::move(cancel);
   request.progress = [&](double fraction, const std::string& note) { progress.update("proving", fraction, note); };
   try {
@@ -104,8 +104,37 @@ nlohmann::json prove_result(const OptimizeOptions& options, std::stop_token canc
   }
 }
 
-// Optimizes a model; `write` writes the result to options.output.
-int optimize_model(const OptimizeOptions& options, const std::function<void(const Graph&)>& write) {
+void warn_of_proof(const nlohmann::json& proof) {
+  const std::string verdict = proof.at("verdict"), reason = proof.at("reason");
+  if (verdict == "proved") return;
+  std::string place;
+  for (const auto& p : proof.value("places", nlohmann::json::array())) {
+    place = ", first at \"" + p.at("b").get<std::string>() + "\"";
+    break;
+  }
+  std::cerr << "rewright: warning: "
+            << (verdict == "refuted"
+                    ? "the result was refuted" + place + ", which is a fault of rewright: the given graph was written; please report it"
+                    : "the result was written and is not proved" + place)
+            << (reason.empty() ? "" : " (" + reason + ")") << "\n";
+}
+
+// The steps that lead from a graph to itself.
+Certificate without_steps(const Certificate& certificate) {
+  Certificate none;
+  none.before = none.after = certificate.before;
+  none.match = certificate.match;
+  return none;
+}
+
+// Where a result goes.
+struct Target {
+  std::function<std::string(const Graph&)> write;  // returns the file
+  std::function<void()> commit;                    // it stays
+};
+
+// Optimizes a model. What a proof refutes is not written: the given graph is.
+int optimize_model(const OptimizeOptions& options, const Target& target) {
   const Graph graph = import_onnx(options.input);
   Interruption interruption;
   Optimization done;
@@ -120,17 +149,27 @@ int optimize_model(const OptimizeOptions& options, const std::function<void(cons
                             });
   }
   warn(done.result.report);
-  write(done.result.graph);
-  if (!options.certificate.empty()) write_file(options.certificate, to_json(done.result.certificate));
+  const std::string written = target.write(done.result.graph);
+  nlohmann::json proof;
+  if (options.prove) {
+    proof = prove_result(options, written, interruption.token());
+    warn_of_proof(proof);
+  }
+  const bool is_proved = !options.prove || proof.at("verdict") == "proved";
+  const bool is_refuted = options.prove && proof.at("verdict") == "refuted";
+  if (is_refuted) target.write(graph);
+  target.commit();
+  if (!options.certificate.empty())
+    write_file(options.certificate,
+               to_json(is_refuted ? without_steps(done.result.certificate) : done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
   nlohmann::json facts = nlohmann::json::parse(done.facts);
   std::string text = summary(options, done.result.report, facts);
-  bool is_proved = true;
   if (options.prove) {
-    const nlohmann::json proof = prove_result(options, interruption.token());
-    is_proved = proof.at("verdict") == "proved";
     const std::string reason = proof.at("reason");
-    text += "  proof      " + proof.at("verdict").get<std::string>() + (reason.empty() ? "" : ": " + reason) + "\n";
+    text += "  proof      " + proof.at("verdict").get<std::string>() + (reason.empty() ? "" : ": " + reason) +
+            (is_refuted ? "; the given graph was written" : "") + "\n";
+    proof["written"] = !is_refuted;
     facts["proof"] = proof;
   }
   say(options.common, text);
@@ -150,10 +189,11 @@ int optimize_folder(OptimizeOptions options) {
   options.output = (std::filesystem::path(options.output) / model).string();
   ExportOptions written = kRewritten;
   if (copy.has_external_weights()) written.external_data_above = 0;
-  return optimize_model(options, [&](const Graph& graph) {
-    export_onnx(graph, copy.model(), written);
-    copy.commit();
-  });
+  return optimize_model(options, {[&](const Graph& graph) {
+                                    export_onnx(graph, copy.model(), written);
+                                    return copy.model().string();
+                                  },
+                                  [&] { copy.commit(); }});
 }
 
 int optimize_command(OptimizeOptions options) {
@@ -166,7 +206,11 @@ int optimize_command(OptimizeOptions options) {
   options.request.optimize.seed = options.common.seed;
   if (!is_folder) options.request.differs = differs_beside(options.output);
   if (is_folder) return optimize_folder(options);
-  return optimize_model(options, [&](const Graph& graph) { export_onnx(graph, options.output, kRewritten); });
+  return optimize_model(options, {[&](const Graph& graph) {
+                                    export_onnx(graph, options.output, kRewritten);
+                                    return options.output;
+                                  },
+                                  [] {}});
 }
 
 }  // namespace

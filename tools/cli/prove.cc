@@ -37,6 +37,15 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
   if (!facts.at("constants").empty())
     text << "  " << facts.at("constants").size() << " constants of the second one are roundings, by at most " << largest
          << "\n";
+  if (facts.contains("rounding"))
+    for (const auto& output : facts.at("rounding")) {
+      text << "  output \"" << output.at("output").get<std::string>() << "\" ";
+      if (output.at("bound").is_null())
+        text << "has no bound of rounding: " << output.at("reason").get<std::string>();
+      else
+        text << "differs by at most " << output.at("bound").get<double>() << " in floating point";
+      text << " (at most " << output.at("sampled").get<double>() << " in random runs)\n";
+    }
   if (facts.contains("max_rel_error"))
     text << "  largest error " << facts.at("max_abs_error").get<double>() << " absolute, "
          << facts.at("max_rel_error").get<double>() << " relative\n";
