@@ -14,8 +14,8 @@ namespace rewright::equivalence {
 namespace {
 
 constexpr std::size_t kMostJoined = 16;    // constants in one
-constexpr std::size_t kMostParts = 4000;
-constexpr std::int64_t kCompared = 8;  // elements of a part
+constexpr std::size_t kMostKept = 4000;
+constexpr std::int64_t kComparedOfPart = 8;  // elements of a part
 
 // A constant of the first model with its axes in another order. Its elements are read where they stand.
 struct Piece {
@@ -252,7 +252,7 @@ Parts::Parts(const Joint& joint, std::function<ValueId(const Step&)> add_value)
     : joint_(joint), add_value_(std::move(add_value)) {}
 
 void Parts::add(const Step& value) {
-  if (!value.term || parts_.size() >= kMostParts) return;
+  if (!value.term || parts_.size() >= kMostKept) return;
   std::string key = to_algebra(*value.term);
   for (const ValueId leaf : value.equation.leaves) key += " " + std::to_string(leaf);
   if (parts_.count(key)) return;
@@ -315,7 +315,7 @@ bool Parts::stands_at(const Found& piece, const Tensor& tensor, std::size_t axis
   for (std::size_t k = axis + 1; k < piece.sizes.size(); ++k) inner *= piece.sizes[k];
   for (const std::int64_t size : piece.sizes) count *= size;
   const std::int64_t rows = piece.sizes[axis], all_rows = tensor.sizes()[axis];
-  const std::int64_t compared = std::min(count, kCompared);
+  const std::int64_t compared = std::min(count, kComparedOfPart);
   for (std::int64_t k = 0; k < compared; ++k) {
     const std::int64_t at = std::min(count - 1, k * count / compared + (count > compared ? k : 0));
     const std::int64_t outer = at / (rows * inner), rest = at % (rows * inner);

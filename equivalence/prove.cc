@@ -389,7 +389,7 @@ class Prover {
         const std::optional<Equation> equation = cut(joint_, a, b, depth);
         if (!equation && depth < 0) continue;
         if (!equation) break;
-        if (prove(*equation, depth == 0 ? reason : last)) {
+        if (prove(*equation, depth == 0 ? reason : last, depth <= 0)) {
           open_.erase(b);
           return true;
         }
@@ -402,16 +402,17 @@ class Prover {
     return false;
   }
 
-  bool prove(const Equation& equation, std::string& reason) {
+  // `is_local`: it is the shortest equation for these values, for which more is tried.
+  bool prove(const Equation& equation, std::string& reason, bool is_local) {
     Statement statement = statement_of(joint_, equation);
-    if (by_any_method(statement, equation, reason)) return true;
+    if (by_any_method(statement, equation, reason, is_local)) return true;
     // With more known of its constants it is another equation.
     if (explain_constants(statement)) {
       if (joint_.equal(equation.a, equation.b)) return true;
       statement = statement_of(joint_, equation);
-      if (by_any_method(statement, equation, reason)) return true;
+      if (by_any_method(statement, equation, reason, is_local)) return true;
     }
-    return by_forms(equation, statement, reason);
+    return is_local && by_forms(equation, statement, reason);
   }
 
   // In two steps over a term that is in neither model: what rules make of the first value with constants that were folded, and
@@ -422,10 +423,22 @@ class Prover {
       return false;
     const std::set<ValueId> parts = joined_parts(statement);
     if (parts.empty() && statement.graph.nodes().size() <= kMostInRule) return false;
-    for (const Step& form : search_forms(joint_, statement, rules_, kLongEffort)) {
+    // Equal statements have no other forms.
+    const std::string key = key_of(statement);
+    if (!key.empty() && !without_forms_.insert(key).second) return false;
+    if (prove_by_forms(equation, statement, parts, reason)) {
+      without_forms_.erase(key);
+      return true;
+    }
+    return false;
+  }
+
+  bool prove_by_forms(const Equation& equation, const Statement& statement, const std::set<ValueId>& parts, std::string& reason) {
+    for (const Form& form : search_forms(joint_, statement, rules_, {})) {
       if (ended()) return false;
-      const ValueId term = take_value(form);
+      const ValueId term = take_value(form.value);
       if (!joint_.equal(term, equation.b)) {
+        if (parts.empty()) continue;
         Equation second{term, equation.b, equation.leaves};
         second.leaves.insert(second.leaves.end(), parts.begin(), parts.end());
         const Node& node = *joint_.graph().nodes()[static_cast<std::size_t>(joint_.producer(term))];
@@ -433,10 +446,15 @@ class Prover {
           if (operand != kNoValue) second.leaves.push_back(joint_.find(operand));
         std::string other;
         if (joint_.is_known(term) || !leads_from_first(joint_, second) ||
-            !by_any_method(statement_of(joint_, second), second, other))
+            !by_any_method(statement_of(joint_, second), second, other, false))
           continue;
       }
-      if (joint_.equal(equation.a, equation.b) || by_any_method(statement_of(joint_, equation), equation, reason)) return true;
+      if (joint_.equal(equation.a, equation.b)) return true;
+      const Statement last = statement_of(joint_, equation);
+      Step step;
+      step.equation = equation;
+      if (!last.unexplained && statements_.prove_by(form, last, step) && take_equation(std::move(step))) return true;
+      if (by_any_method(last, equation, reason, true)) return true;
     }
     return false;
   }
@@ -452,7 +470,7 @@ class Prover {
     return parts;
   }
 
-  bool by_any_method(const Statement& statement, const Equation& equation, std::string& reason) {
+  bool by_any_method(const Statement& statement, const Equation& equation, std::string& reason, bool thorough) {
     if (statement.unexplained) {
       lacking_[equation.b] = *statement.unexplained;
       reason = "constant \"" + joint_.graph().value(*statement.unexplained).name +
@@ -461,8 +479,12 @@ class Prover {
     }
     Step step;
     step.equation = equation;
-    if (!statements_.prove(statement, step, reason)) return false;
-    if (!joint_.unite(equation.a, equation.b)) return false;
+    if (!statements_.prove(statement, step, reason, thorough)) return false;
+    return take_equation(std::move(step));
+  }
+
+  bool take_equation(Step step) {
+    if (!joint_.unite(step.equation.a, step.equation.b)) return false;
     for (const Application& application : step.applications) used_rules_.insert(application.rule);
     proof_.steps.push_back(std::move(step));
     ++result_.equations;
@@ -644,6 +666,7 @@ class Prover {
   std::map<std::string, ValueId> by_name_;
   std::map<ValueId, std::pair<ValueId, std::string>> open_;  // values of the second model that were not proved, and why
   std::set<std::string> used_rules_;
+  std::set<std::string> without_forms_;  // what statements say
   Parts parts_;
   std::map<ValueId, ValueId> lacking_;  // values of the second model, and a constant whose meaning was not known
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostTermNodes = 48, kMostTerms = 100;
 constexpr std::size_t kMostEvaluated = 8;  // terms for one constant whose elements are all computed
 constexpr std::size_t kMostParts = 200;
-constexpr std::size_t kMostForms = 4, kMostInForm = 6;  // forms of a value; nodes of one that are no constants
+constexpr std::size_t kMostForms = 8, kMostInForm = 6;  // forms of a value; nodes of one that are no constants
 
 Limits limits_of(double seconds) {
   const auto time = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -115,8 +115,9 @@ class Terms {
   Step step_of(ClassId id) {
     return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add(id, step, rule, made); });
   }
-  // The same of an e-node, whose operands have terms.
-  Step step_of_node(ENodeId id) {
+  // The same of an e-node, whose operands have terms; `nodes` gets the e-nodes of the term, operands first.
+  Step step_of_node(ENodeId id, std::vector<ENodeId>& nodes) {
+    added_ = &nodes;
     return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add_node(id, step, rule, made); });
   }
 
@@ -207,6 +208,7 @@ class Terms {
     for (const ClassId input : graph_.inputs(best))
       added.inputs.push_back(input == kNoClass ? PatternValue::absent() : add(input, step, rule, made));
     rule.source.nodes.push_back(std::move(added));
+    if (added_) added_->push_back(best);
     return PatternValue::node(static_cast<std::uint32_t>(rule.source.nodes.size() - 1));
   }
 
@@ -214,6 +216,7 @@ class Terms {
   const Statement& statement_;
   const EGraph& graph_;
   const Over over_;
+  std::vector<ENodeId>* added_ = nullptr;
   std::vector<bool> constant_;  // by value of the joint table: computed from constants alone
   std::map<ClassId, Best> best_;
 };
@@ -332,7 +335,7 @@ TermSearch search_terms(const Joint& joint, const Statement& statement, const Ru
   return result;
 }
 
-std::vector<Step> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
+std::vector<Form> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
                                const RewritingEffort& effort) {
   std::set<const Operator*> wanted;
   for (std::size_t n = statement.nodes_of_a; n < statement.graph.nodes().size(); ++n)
@@ -360,14 +363,34 @@ std::vector<Step> search_forms(const Joint& joint, const Statement& statement, c
     if (complete && cost <= kMostInForm) found.emplace_back(cost, id);
   }
   std::sort(found.begin(), found.end());
-  std::vector<Step> result;
+  std::vector<Form> result;
   for (const auto& [cost, id] : found) {
     if (result.size() >= kMostForms) break;
-    Step step = terms.step_of_node(id);
-    step.kind = Step::Kind::kValue;
-    if (!has_open_sizes(step)) result.push_back(std::move(step));
+    std::vector<ENodeId> nodes;
+    Form form{terms.step_of_node(id, nodes), {}, TermTable(first).term_of_node(0), first.nodes().size()};
+    form.value.kind = Step::Kind::kValue;
+    if (has_open_sizes(form.value)) continue;
+    try {
+      form.applications = in_terms(first, rules, explain_choice(saturation, nodes));
+    } catch (const Error&) {  // an explanation that cannot be followed
+    }
+    result.push_back(std::move(form));
   }
   return result;
+}
+
+std::optional<std::vector<Application>> follow_form(const Form& form, const Statement& statement, const RuleIndex& rules) {
+  if (form.applications.empty() || statement.nodes_of_a != form.nodes) return std::nullopt;
+  // The value's own leaves stand first in both; between them and its nodes are those of the second value.
+  const std::size_t leaves = TermTable(statement.graph).term_of_node(0);
+  const std::size_t added = statement.graph.nodes().size() - statement.nodes_of_a;
+  std::vector<Application> result = form.applications;
+  for (Application& application : result)
+    for (std::uint32_t& term : application.where) {
+      if (term < form.leaves && term < leaves) continue;
+      term = static_cast<std::uint32_t>(term - form.leaves + leaves + (term >= form.leaves + form.nodes ? added : 0));
+    }
+  return proves(statement, rules, result) ? std::optional(std::move(result)) : std::nullopt;
 }
 
 }  // namespace rewright::equivalence

@@ -40,9 +40,18 @@ struct TermSearch {
 TermSearch search_terms(const Joint& joint, const Statement& statement, const RuleIndex& rules, double tolerance,
                         const RewritingEffort& effort);
 
-// Terms (kValue) over the leaves and over constants that are equal to the first value of the statement, by operators that
-// compute the second one: on the way from one to the other. Smaller ones first.
-std::vector<Step> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
+// A term that is equal to the first value of a statement, over its leaves and over constants.
+struct Form {
+  Step value;                             // kValue
+  std::vector<Application> applications;  // lead from the value to the term, in a statement about that value alone
+  std::size_t leaves = 0, nodes = 0;      // of that statement: numbers of terms count from there
+};
+
+// Forms by operators that compute the second value: on the way from one to the other. Smaller ones first. With the effort of
+// search_terms their constants are the same terms.
+std::vector<Form> search_forms(const Joint& joint, const Statement& statement, const RuleIndex& rules,
                                const RewritingEffort& effort);
+// The applications for a statement about the first value and the form; nullopt if they do not prove it.
+std::optional<std::vector<Application>> follow_form(const Form& form, const Statement& statement, const RuleIndex& rules);
 
 }  // namespace rewright::equivalence

@@ -18,6 +18,8 @@ proof::VerifyOptions quick_verification(const std::filesystem::path& certificate
   return options;
 }
 
+}  // namespace
+
 std::string key_of(const Statement& statement) {
   try {
     return to_algebra(rule_of(statement, SizesInRule::kAsGiven));
@@ -26,26 +28,36 @@ std::string key_of(const Statement& statement) {
   }
 }
 
-}  // namespace
-
-bool StatementProver::prove(const Statement& statement, Step& step, std::string& reason) {
+bool StatementProver::prove(const Statement& statement, Step& step, std::string& reason, bool thorough) {
   const std::string key = key_of(statement);
-  if (!key.empty() && refused_.count(key)) {
+  thorough = thorough && statement.graph.nodes().size() > kMostInRule;
+  if (const auto known = refused_.find(key); !key.empty() && known != refused_.end() && (known->second || !thorough)) {
     ++cached_;
     return false;
   }
-  if (rewrites(statement, key, step)) {
+  if (rewrites(statement, key, step, thorough)) {
     ++by_rewriting_;
   } else if (!key.empty() && follows_from_rule(statement, step, reason)) {
     ++by_rule_;
   } else {
-    if (!key.empty()) refused_.insert(key);
+    if (!key.empty()) refused_[key] = thorough;
     return false;
   }
   return true;
 }
 
-bool StatementProver::rewrites(const Statement& statement, const std::string& key, Step& step) {
+bool StatementProver::prove_by(const Form& form, const Statement& statement, Step& step) {
+  if (may_be_less_defined(statement)) return false;
+  std::optional<std::vector<Application>> followed = follow_form(form, statement, rules_);
+  if (!followed) return false;
+  step.kind = Step::Kind::kRewriting;
+  step.applications = std::move(*followed);
+  if (const std::string key = key_of(statement); !key.empty()) rewrites_[key] = step.applications;
+  ++by_rewriting_;
+  return true;
+}
+
+bool StatementProver::rewrites(const Statement& statement, const std::string& key, Step& step, bool thorough) {
   if (statement.graph.nodes().size() > kMostInGraph || may_be_less_defined(statement)) return false;
   step.kind = Step::Kind::kRewriting;
   if (const auto known = rewrites_.find(key); !key.empty() && known != rewrites_.end()) {
@@ -56,7 +68,7 @@ bool StatementProver::rewrites(const Statement& statement, const std::string& ke
     }
   }
   std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
-  if (!found && statement.graph.nodes().size() > kMostInRule && !ended_()) found = search_rewrites(statement, rules_, kLongEffort);
+  if (!found && thorough && !ended_()) found = search_rewrites(statement, rules_, kLongEffort);
   if (!found) return false;
   step.applications = std::move(*found);
   if (!key.empty()) rewrites_[key] = step.applications;

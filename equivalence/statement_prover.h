@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,9 @@ inline constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the
 // For statements that the prover is not asked.
 inline constexpr RewritingEffort kLongEffort{.nodes = 2500, .iterations = 8, .seconds = 10};
 
+// What a statement says, up to names; empty if no rule can say it.
+std::string key_of(const Statement& statement);
+
 class StatementProver {
  public:
   // `certificate`: the folder of the proof; empty: none is written. Names of certificates begin with `names`. `ended`: is the
@@ -27,8 +29,12 @@ class StatementProver {
   StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::string names, std::function<bool()> ended)
       : rules_(rules), certificate_(std::move(certificate)), names_(std::move(names)), ended_(std::move(ended)) {}
 
-  // Sets how the step proves the statement; false, and why, if no proof was found.
-  bool prove(const Statement& statement, Step& step, std::string& reason);
+  // Sets how the step proves the statement; false, and why, if no proof was found. A long effort is made for statements that
+  // are too long to be rules, if `thorough`.
+  bool prove(const Statement& statement, Step& step, std::string& reason, bool thorough);
+
+  // The same by rewrites that are known.
+  bool prove_by(const Form& form, const Statement& statement, Step& step);
 
   // Counts: statements proved by rewrites, statements proved as rules, and answers that were known already.
   std::size_t by_rewriting() const { return by_rewriting_; }
@@ -36,7 +42,7 @@ class StatementProver {
   std::size_t cached() const { return cached_; }
 
  private:
-  bool rewrites(const Statement& statement, const std::string& key, Step& step);
+  bool rewrites(const Statement& statement, const std::string& key, Step& step, bool thorough);
   bool follows_from_rule(const Statement& statement, Step& step, std::string& reason);
   std::optional<std::string> proved_rule(const Statement& statement, SizesInRule sizes, std::string& reason);
 
@@ -46,7 +52,7 @@ class StatementProver {
   const std::function<bool()> ended_;
   std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the statement says
   std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
-  std::set<std::string, std::less<>> refused_;
+  std::map<std::string, bool, std::less<>> refused_;                         // the same; was it a thorough search?
   std::size_t by_rewriting_ = 0, by_rule_ = 0, cached_ = 0;
 };
 
