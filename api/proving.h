@@ -22,7 +22,7 @@ struct ProvingRequest {
   double tolerance = equivalence::kRoundingTolerance;  // relative, of constants that are roundings, for float
   std::string certificate;                             // a folder for the proof; empty: none
   std::string reduce;                                  // a folder for the smallest models that differ; empty: none
-  std::string counterexample;  // a folder for inputs on which they differ; empty: within `reduce`, or none
+  std::string counterexample;       // a folder for inputs on which they differ; empty: within `reduce`, or none
   bool rounding = false;            // also bound how far results lie apart in floating point
   std::vector<std::string> ranges;  // of inputs, NAME=LOW:HIGH; others: from -1 to 1
   std::uint64_t seed = 0;
@@ -38,9 +38,9 @@ using ProvingOption = RequestOption<ProvingRequest>;
 std::span<const ProvingOption> proving_options();
 
 // {"verdict", "seconds", "reason", "places": [{"a", "b", "verdict", "reason"}], "constants": [{"name", "max_rel_error"}],
-// "counterexample", "max_abs_error", "max_rel_error", "inputs": {name: file}, "reduced": [files], "equations", "peak_bytes"}; with
-// `rounding` also "rounding": [{"output", "bound" (absolute; null if there is none), "reason", "sampled"}] and "rounding_sizes".
-// Throws Error(kBadInput) for models without the same inputs and outputs.
+// "counterexample", "max_abs_error", "max_rel_error", "inputs": {name: file}, "reduced": [files], "equations", "peak_bytes"};
+// with `rounding` also "rounding": [{"output", "bound" (absolute; null if there is none), "reason", "sampled"}] and
+// "rounding_sizes". Throws Error(kBadInput) for models without the same inputs and outputs.
 nlohmann::json prove_models(const ProvingRequest& request);
 
 // {"accepted", "reason", "equations", "rules"}: does the certificate prove the two models equal? Throws Error(kBadInput) if it

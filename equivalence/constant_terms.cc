@@ -13,7 +13,7 @@ namespace rewright::equivalence {
 
 namespace {
 
-constexpr std::size_t kMostJoined = 16;    // constants in one
+constexpr std::size_t kMostJoined = 16;  // constants in one
 constexpr std::size_t kMostKept = 4000;
 constexpr std::int64_t kComparedOfPart = 8;  // elements of a part
 

@@ -50,9 +50,10 @@ class Prover {
         statements_(rules_, options.certificate, options.certificate_names, [this] { return ended(); }),
         parts_(joint_, [this](const Step& step) { return take_value(step); }) {
     if (options.rounding)
-      for (const auto& [name, range] : *options.rounding)
-        if (std::none_of(a.inputs().begin(), a.inputs().end(), [&](ValueId id) { return a.value(id).name == name; }))
-          throw Error(ErrorCode::kUsage, "there is no input \"" + name + "\"", "--range");
+      for (const auto& given : *options.rounding)
+        if (std::none_of(a.inputs().begin(), a.inputs().end(),
+                         [&](ValueId id) { return a.value(id).name == given.first; }))
+          throw Error(ErrorCode::kUsage, "there is no input \"" + given.first + "\"", "--range");
     proof_.names = options.names, proof_.tolerance = options.tolerance;
     const auto now = std::chrono::steady_clock::now();
     end_of_proofs_ = options.deadline;
@@ -433,7 +434,8 @@ class Prover {
     return false;
   }
 
-  bool prove_by_forms(const Equation& equation, const Statement& statement, const std::set<ValueId>& parts, std::string& reason) {
+  bool prove_by_forms(const Equation& equation, const Statement& statement, const std::set<ValueId>& parts,
+                      std::string& reason) {
     for (const Form& form : search_forms(joint_, statement, rules_, {})) {
       if (ended()) return false;
       const ValueId term = take_value(form.value);
@@ -549,7 +551,8 @@ class Prover {
     for (const std::string& name : open_sizes(a_, {})) options.sizes.try_emplace(name, 1);
     options.ended = [this] { return is_over(options_.deadline); };
     result_.rounding_sizes = options.sizes;
-    for (RoundingBound& bound : rounding_bounds(joint_, proof_.steps, options)) result_.rounding.push_back({std::move(bound), 0});
+    for (RoundingBound& bound : rounding_bounds(joint_, proof_.steps, options))
+      result_.rounding.push_back({std::move(bound), 0});
     sample_rounding(options);
   }
 
@@ -557,7 +560,8 @@ class Prover {
   void sample_rounding(const RoundingOptions& options) {
     constexpr int kRuns = 20;
     for (int run = 0; run < kRuns && !is_over(options_.deadline); ++run) try {
-        const std::vector<double> differences = samples_.differences(options.sizes, options.ranges, options_.seed + static_cast<std::uint64_t>(run));
+        const std::vector<double> differences =
+            samples_.differences(options.sizes, options.ranges, options_.seed + static_cast<std::uint64_t>(run));
         for (std::size_t k = 0; k < differences.size(); ++k)
           result_.rounding[k].sampled = std::max(result_.rounding[k].sampled, differences[k]);
       } catch (const Error& error) {

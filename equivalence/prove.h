@@ -67,10 +67,10 @@ struct ProvedRounding {
 
 struct Proving {
   Verdict verdict = Verdict::kUndecided;
-  std::string reason;                     // one line, if it is not proved
-  std::vector<Place> places;              // kRefuted: the first pair that differs; kUndecided: what stayed open
-  std::vector<ProvedConstant> constants;  // of the second model that are roundings
-  std::vector<ProvedRounding> rounding;   // of each output, if it was asked for and the models are proved
+  std::string reason;                                  // one line, if it is not proved
+  std::vector<Place> places;                           // kRefuted: the first pair that differs; kUndecided: what stayed open
+  std::vector<ProvedConstant> constants;               // of the second model that are roundings
+  std::vector<ProvedRounding> rounding;                // of each output, if it was asked for and the models are proved
   std::map<std::string, std::int64_t> rounding_sizes;  // of named axes, for which the bounds are
   std::optional<Counterexample> counterexample;
   std::vector<std::string> input_names;  // of the counterexample

@@ -132,11 +132,12 @@ TEST_CASE("prove: constants of the second model that are sums of what the first 
 
 // Two products with scales of their results, and one product whose weights are both, scaled: `last` is the last one's.
 std::pair<std::string, std::string> joined_products(const std::string& last) {
-  return {"agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 2] v = {1, 2, 3, 4}, float[2] p = {2, 3}, "
-          "float[2, 2] w = {5, 6, 7, 8}, float[2] q = {1.5, -1}> "
-          "{ a = MatMul(x, v) y = Mul(a, p) b = MatMul(x, w) z = Mul(b, q) }",
-          "agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 4] k = {2, 6, 7.5, -6, 6, 12, 10.5, " + last +
-              "}, int64[2] s = {2, 2}> { m = MatMul(x, k) y, z = Split<axis = 1>(m, s) }"};
+  return {
+      "agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 2] v = {1, 2, 3, 4}, float[2] p = {2, 3}, "
+      "float[2, 2] w = {5, 6, 7, 8}, float[2] q = {1.5, -1}> "
+      "{ a = MatMul(x, v) y = Mul(a, p) b = MatMul(x, w) z = Mul(b, q) }",
+      "agraph (float[3, 2] x) => (float[3, 2] y, float[3, 2] z) <float[2, 4] k = {2, 6, 7.5, -6, 6, 12, 10.5, " + last +
+          "}, int64[2] s = {2, 2}> { m = MatMul(x, k) y, z = Split<axis = 1>(m, s) }"};
 }
 
 TEST_CASE("prove: constants that are joined of what rules make of constants") {
@@ -410,14 +411,18 @@ TEST_CASE("prove: bounds of rounding") {
   CHECK(bound_of(left, right, {{"x", {0, 0}}, {"y", {0, 0.5}}, {"z", {0, 0.5}}}) <= 4 * unit);
   // What both compute the same way differs by nothing, and what follows carries differences on.
   CHECK(bound_of(left, left) == 0);
-  const auto more = [](std::string text) { return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "u = Neg(t) r = Tanh(u) }"); };
+  const auto more = [](std::string text) {
+    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "u = Neg(t) r = Tanh(u) }");
+  };
   const double carried = bound_of(more(left), more(right));
   CHECK(carried >= bound);
   CHECK(carried <= bound + 40 * unit);
   // What rounding may decide has no bound.
   ProveOptions options = options_of();
   options.rounding.emplace();
-  const auto floor = [](std::string text) { return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "r = Floor(t) }"); };
+  const auto floor = [](std::string text) {
+    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "r = Floor(t) }");
+  };
   const Proving open = prove(import_text(floor(left)), import_text(floor(right)), options);
   REQUIRE(open.verdict == Verdict::kProved);
   CHECK(!open.rounding.at(0).bound.bound);
@@ -443,8 +448,8 @@ TEST_CASE("prove: bounds of rounding hold for random networks", "[sampling]") {
     }
     for (std::size_t i = 0; i < 2; ++i) scale += (i ? ", " : "") + std::to_string(s[i]);
     const std::string a = text + "}, float[2] s = {" + scale + "}> { p = MatMul(x, w) q = Mul(p, s) y = Relu(q) }";
-    const std::string b = "agraph (float[3, 4] x) => (float[3, 2] y) <float[4, 2] w = {" + scaled +
-                          "}> { p = MatMul(x, w) y = Relu(p) }";
+    const std::string b =
+        "agraph (float[3, 4] x) => (float[3, 2] y) <float[4, 2] w = {" + scaled + "}> { p = MatMul(x, w) y = Relu(p) }";
     ProveOptions options = options_of(random());
     options.rounding.emplace();
     options.tolerance = 1e-4;  // the text has six digits

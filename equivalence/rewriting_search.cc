@@ -118,7 +118,8 @@ class Terms {
   // The same of an e-node, whose operands have terms; `nodes` gets the e-nodes of the term, operands first.
   Step step_of_node(ENodeId id, std::vector<ENodeId>& nodes) {
     added_ = &nodes;
-    return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add_node(id, step, rule, made); });
+    return finished(
+        [&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add_node(id, step, rule, made); });
   }
 
  private:

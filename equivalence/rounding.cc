@@ -26,8 +26,8 @@ struct Ranged {
   bool is(double v) const { return low == v && high == v && error == 0; }
 };
 
-constexpr double kFunctionUnits = 16;  // what a function of a library may be off by, in roundings
-constexpr double kTiny = 0x1p-149;     // an underflow
+constexpr double kFunctionUnits = 16;   // what a function of a library may be off by, in roundings
+constexpr double kTiny = 0x1p-149;      // an underflow
 constexpr double kSlack = 1 + 0x1p-30;  // for the roundings of this computation in double
 
 [[noreturn]] void no_bound(const std::string& why) { throw Error(ErrorCode::kUnsupported, why); }
@@ -236,7 +236,8 @@ class Bounds {
     if (!node.op || node.op->random()) no_bound("node \"" + place_name(joint_, id) + "\" has no denotation");
     const Definition definition =
         node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph_.operand_types(node))));
-    const auto number = static_cast<std::size_t>(std::find(node.outputs.begin(), node.outputs.end(), id) - node.outputs.begin());
+    const auto number =
+        static_cast<std::size_t>(std::find(node.outputs.begin(), node.outputs.end(), id) - node.outputs.begin());
     const Output& output = definition.outputs().at(number);
     if (!output.element) no_bound("node \"" + place_name(joint_, id) + "\" has no denotation");
     auto result = std::make_shared<Elements>(Elements{output.type.type, values(output.type.shape), {}, {}});
@@ -258,10 +259,10 @@ class Bounds {
         RangedArithmetic(errors == Errors::kOfTheSame ? 2 * unit : unit, options_.tolerance), Operands{&operands});
     evaluator.slots.assign(flattener.slot_count(), 0);
     evaluator.set_memory_count(flattener.memory_count());
-    const bool may_differ = errors == Errors::kOfComputation ||
-                            std::any_of(operands.begin(), operands.end(), [](const ElementsPointer& e) {
-                              return e && std::any_of(e->reals.begin(), e->reals.end(), [](const Ranged& r) { return r.error > 0; });
-                            });
+    const bool may_differ =
+        errors == Errors::kOfComputation || std::any_of(operands.begin(), operands.end(), [](const ElementsPointer& e) {
+          return e && std::any_of(e->reals.begin(), e->reals.end(), [](const Ranged& r) { return r.error > 0; });
+        });
     for (std::int64_t at = 0; at < count; ++at) {
       if (at % 256 == 0 && options_.ended && options_.ended()) no_bound("the time was up");
       for (std::int64_t rest = at, a = std::ssize(result->sizes) - 1; a >= 0; --a) {
@@ -271,8 +272,9 @@ class Bounds {
       }
       if (!is_of_reals) {
         const std::int64_t v = evaluator.integer(*code);
-        result->integers.push_back(
-            result->type == DataType::kInt64 || result->type == DataType::kBool ? v : Tensor::from_integers(result->type, {1}, {&v, 1}).integers()[0]);
+        result->integers.push_back(result->type == DataType::kInt64 || result->type == DataType::kBool
+                                       ? v
+                                       : Tensor::from_integers(result->type, {1}, {&v, 1}).integers()[0]);
         continue;
       }
       Ranged r = evaluator.real(*code);
@@ -354,7 +356,8 @@ class Bounds {
       Elements result = *in_memory(of_first.front(), nullptr);
       const Elements own = elements_of(graph_.value(b).constant);
       for (std::size_t i = 0; i < result.reals.size(); ++i)
-        result.reals[i].error = std::max(std::fabs(own.reals[i].low - result.reals[i].low), std::fabs(own.reals[i].low - result.reals[i].high));
+        result.reals[i].error =
+            std::max(std::fabs(own.reals[i].low - result.reals[i].low), std::fabs(own.reals[i].low - result.reals[i].high));
       return std::make_shared<Elements>(std::move(result));
     }
     const Node* node = node_of(b);

@@ -4,7 +4,8 @@
 // which sums may be added. Operators that both models have, of the same operands, round alike and differ by nothing; where a
 // proved equation computes a value in another way, the errors of both ways from what they read count, and differences that are
 // there already are carried on. Propagated through the denotations of the operators, as a range and an error of each element.
-// Outputs that depend on an operator without a bound (a comparison that rounding may decide, a procedure) have none, and say so.
+// Outputs that depend on an operator without a bound (a comparison that rounding may decide, a procedure) have none, and say
+// so.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ struct ValueRange {
 };
 
 struct RoundingOptions {
-  std::map<std::string, ValueRange> ranges = {};  // of inputs of reals, by name; others: from -1 to 1
+  std::map<std::string, ValueRange> ranges = {};   // of inputs of reals, by name; others: from -1 to 1
   std::map<std::string, std::int64_t> sizes = {};  // of named axes
   double tolerance = kRoundingTolerance;           // of the proof
   std::function<bool()> ended = {};

@@ -216,7 +216,8 @@ std::vector<double> Samples::differences(const std::map<std::string, std::int64_
     const ValueRange range = given == ranges.end() ? ValueRange{} : given->second;
     std::vector<double> elements(static_cast<std::size_t>(inputs[i].size()));
     for (double& e : elements) {
-      const double part = seed % 2 == 0 ? std::uniform_real_distribution<double>(0, 1)(random) : static_cast<double>(random() % 2);
+      const double part =
+          seed % 2 == 0 ? std::uniform_real_distribution<double>(0, 1)(random) : static_cast<double>(random() % 2);
       e = range.low + part * (range.high - range.low);
     }
     inputs[i] = Tensor::from_reals(inputs[i].type(), inputs[i].sizes(), elements);

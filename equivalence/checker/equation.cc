@@ -321,8 +321,8 @@ bool is_one_number(const Tensor& tensor) {
 bool leads_from_first(const Joint& joint, const Equation& equation) {
   const auto [a, b] = std::pair(equation.a, equation.b);
   // A class of the second model's values that has a term is defined by that: a second one would not be looked at.
-  return joint.is_known(a) || (!joint.is_of_first(a) && !joint.is_of_second(a) && !joint.is_known(b) &&
-                               joint.is_of_second(joint.defined_by(b)));
+  return joint.is_known(a) ||
+         (!joint.is_of_first(a) && !joint.is_of_second(a) && !joint.is_known(b) && joint.is_of_second(joint.defined_by(b)));
 }
 
 Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most) {

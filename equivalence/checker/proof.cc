@@ -142,10 +142,11 @@ Graph graph_of_term(const Joint& joint, const Step& step) {
   Graph graph;
   std::vector<ValueId> leaves;
   for (const ValueId leaf : step.equation.leaves) leaves.push_back(add_constant_part(graph, joint.graph(), leaf));
-  const ValueId made = !step.term ? leaves.at(0)
-                                  : term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
-                                      return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
-                                    });
+  const ValueId made = !step.term
+                           ? leaves.at(0)
+                           : term_of(step, leaves, [&](const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
+                               return graph.add_node(op, std::move(attributes), std::move(inputs)).at(0);
+                             });
   graph.add_output("y", made);
   return graph;
 }
@@ -185,7 +186,8 @@ ValueId add_value(Joint& joint, const Step& step) {
   require(step.term.has_value() && !step.term->source.nodes.empty(), "a value has no term");
   // Values of the first model are defined, and so are terms that were added before.
   for (const ValueId leaf : step.equation.leaves)
-    require(leaf < joint.graph().value_count() && !joint.is_of_second(leaf), "a value reads what the first model does not have");
+    require(leaf < joint.graph().value_count() && !joint.is_of_second(leaf),
+            "a value reads what the first model does not have");
   return add_to_table(joint, step);
 }
 

@@ -113,9 +113,9 @@ void warn_of_proof(const nlohmann::json& proof) {
     break;
   }
   std::cerr << "rewright: warning: "
-            << (verdict == "refuted"
-                    ? "the result was refuted" + place + ", which is a fault of rewright: the given graph was written; please report it"
-                    : "the result was written and is not proved" + place)
+            << (verdict == "refuted" ? "the result was refuted" + place +
+                                           ", which is a fault of rewright: the given graph was written; please report it"
+                                     : "the result was written and is not proved" + place)
             << (reason.empty() ? "" : " (" + reason + ")") << "\n";
 }
 
@@ -160,8 +160,7 @@ int optimize_model(const OptimizeOptions& options, const Target& target) {
   if (is_refuted) target.write(graph);
   target.commit();
   if (!options.certificate.empty())
-    write_file(options.certificate,
-               to_json(is_refuted ? without_steps(done.result.certificate) : done.result.certificate));
+    write_file(options.certificate, to_json(is_refuted ? without_steps(done.result.certificate) : done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
   nlohmann::json facts = nlohmann::json::parse(done.facts);
   std::string text = summary(options, done.result.report, facts);
