@@ -255,10 +255,9 @@ void Parts::add(const Step& value) {
   if (!value.term || parts_.size() >= kMostKept) return;
   std::string key = to_algebra(*value.term);
   for (const ValueId leaf : value.equation.leaves) key += " " + std::to_string(leaf);
-  if (parts_.count(key)) return;
+  if (!texts_.insert(std::move(key)).second) return;
   try {
-    Part part{value, std::make_unique<TermElements>(joint_, value), kNoValue};
-    parts_.emplace(std::move(key), std::move(part));
+    parts_.push_back({value, std::make_unique<TermElements>(joint_, value), kNoValue});
   } catch (const proof::Refusal&) {  // it cannot be computed
   } catch (const Error&) {
   }
@@ -282,7 +281,7 @@ ValueId Parts::value_of(const Found& piece) {
 
 std::optional<Step> Parts::whole(ValueId constant, double largest, double tolerance) {
   const Tensor& tensor = joint_.graph().value(constant).constant;
-  for (auto& [key, part] : parts_) {
+  for (Part& part : parts_) {
     if (!part.elements->may_be(tensor, largest)) continue;
     TermWriter writer;
     const Found piece{&part, kNoValue, tensor.sizes()};
@@ -302,7 +301,7 @@ std::vector<Parts::Found> Parts::pieces_of(const Tensor& tensor, std::size_t axi
       if (k != axis && of[k] != sizes[k]) return;
     pieces.push_back({part, constant, of});
   };
-  for (auto& [key, part] : parts_) offer(&part, kNoValue, part.elements->type(), part.elements->sizes());
+  for (Part& part : parts_) offer(&part, kNoValue, part.elements->type(), part.elements->sizes());
   for (ValueId id = 0; id < joint_.graph().value_count() && joint_.is_of_first(id); ++id)
     if (const Tensor& own = joint_.graph().value(id).constant; own && own.size() > 0 && joint_.defined_by(id) == id)
       offer(nullptr, id, own.type(), own.sizes());

@@ -3,9 +3,10 @@
 // contain.
 #pragma once
 
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,8 @@ class Parts {
 
   const Joint& joint_;
   const std::function<ValueId(const Step&)> add_value_;
-  std::map<std::string, Part> parts_;  // by what they say
+  std::deque<Part> parts_;       // in the order in which they came
+  std::set<std::string> texts_;  // what they say
 };
 
 // Steps that explain constants of the statement that are one number by numbers in the definitions of its operators: a float

@@ -51,8 +51,7 @@ class Prover {
         parts_(joint_, [this](const Step& step) { return take_value(step); }) {
     if (options.rounding)
       for (const auto& given : *options.rounding)
-        if (std::none_of(a.inputs().begin(), a.inputs().end(),
-                         [&](ValueId id) { return a.value(id).name == given.first; }))
+        if (std::none_of(a.inputs().begin(), a.inputs().end(), [&](ValueId id) { return a.value(id).name == given.first; }))
           throw Error(ErrorCode::kUsage, "there is no input \"" + given.first + "\"", "--range");
     proof_.names = options.names, proof_.tolerance = options.tolerance;
     const auto now = std::chrono::steady_clock::now();

@@ -96,6 +96,21 @@ class Terms {
     return result;
   }
 
+  // The constants that the operators of other forms of a value read, form by form: what was folded for one of them fits
+  // together.
+  std::vector<std::vector<ClassId>> read_by_forms(ClassId value) const {
+    std::vector<std::vector<ClassId>> result;
+    for (const ENodeId id : graph_.makers(graph_.find(value))) {
+      const ENode& node = graph_.node(id);
+      if (!node.op || node.position >= 0) continue;
+      std::vector<ClassId> constants;
+      for (const ClassId input : graph_.inputs(id))
+        if (input != kNoClass && has(input)) constants.push_back(graph_.find(input));
+      if (!constants.empty()) result.push_back(std::move(constants));
+    }
+    return result;
+  }
+
   // The classes of reals with a term that is no leaf, smallest terms first.
   std::vector<ClassId> computed() const {
     std::vector<std::pair<std::size_t, ClassId>> found;
@@ -108,6 +123,7 @@ class Terms {
     return result;
   }
 
+  const TensorType& type_of(ClassId id) const { return graph_.type_of(graph_.type(id)); }
   bool has(ClassId id) const { return best_.count(graph_.find(id)) > 0; }
   std::size_t cost(ClassId id) const { return best_.at(graph_.find(id)).cost; }
 
@@ -278,11 +294,13 @@ Graph first_side(const Statement& statement) {
 }
 
 // A term for the constant among those of its type.
-std::optional<Step> explained_by(const Joint& joint, Terms& terms, ValueId constant, double tolerance) {
+std::optional<Step> explained_by(const Joint& joint, Terms& terms, ValueId constant, const std::vector<ClassId>& candidates,
+                                 double tolerance) {
   const Value& value = joint.graph().value(constant);
   const double largest = largest_element(value.constant);
   std::size_t evaluated = 0;
-  for (const ClassId candidate : terms.of_type(value.type)) try {
+  for (const ClassId candidate : candidates) try {
+      if (!(terms.type_of(candidate) == value.type)) continue;
       Step step = terms.step_of(candidate);
       step.equation.b = constant;
       if (step.term && !TermElements(joint, step).may_be(value.constant, largest)) continue;
@@ -326,13 +344,31 @@ TermSearch search_terms(const Joint& joint, const Statement& statement, const Ru
   Limits limits = limits_of(effort.seconds);
   saturation.run(limits);
   Terms terms(joint, statement, saturation, Terms::Over::kConstants);
+  const std::vector<std::vector<ClassId>> forms = terms.read_by_forms(saturation.graph().value_of(first.outputs()[0].value));
+  for (const std::vector<ClassId>& form : forms) {
+    std::vector<Step> all;
+    for (const ValueId constant : open) {
+      auto step = explained_by(joint, terms, constant, form, tolerance);
+      if (!step) break;
+      all.push_back(std::move(*step));
+    }
+    if (all.size() < open.size()) continue;
+    result.explained = std::move(all);
+    return result;
+  }
   for (const ValueId constant : open)
-    if (auto step = explained_by(joint, terms, constant, tolerance)) result.explained.push_back(std::move(*step));
+    if (auto step = explained_by(joint, terms, constant, terms.of_type(joint.graph().value(constant).type), tolerance))
+      result.explained.push_back(std::move(*step));
   if (result.explained.size() == open.size()) return result;
-  for (const ClassId id : terms.computed()) {
+  std::set<ClassId> done;
+  const auto add_part = [&](ClassId id) {
+    if (!done.insert(id).second) return;
     result.parts.push_back(terms.step_of(id));
     result.parts.back().kind = Step::Kind::kValue;
-  }
+  };
+  for (const std::vector<ClassId>& form : forms)
+    for (const ClassId id : form) add_part(id);
+  for (const ClassId id : terms.computed()) add_part(id);
   return result;
 }
 
