@@ -54,6 +54,23 @@ TEST_CASE("no rule fits tensors without elements") {
   }
 }
 
+TEST_CASE("axes of a source may count from the back") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({2, 3, 4}));
+  const Operator& sum = registry().get("ReduceSum");
+  Attributes attributes = sum.defaults();
+  attributes[sum.field("axes").value()] = Indices{2};
+  graph.add_output("y", graph.add_node(sum, attributes, add(graph, "Relu", {x}))[0]);
+  const auto found = [&](const std::string& axes) {
+    const auto rules =
+        parse_algebra("rule r: \"\" x ReduceSum(Relu(x); axes=" + axes + ") => ReduceSum(x; axes=[0]) exact", "test");
+    return find(graph, RuleIndex(rules, {})).size();
+  };
+  CHECK(found("[-1]") == 1);
+  CHECK(found("[2]") == 1);
+  CHECK(found("[-2]") == 0);
+}
+
 TEST_CASE("what others use is not taken away") { CHECK(find(two_products(true), RuleIndex(testing::rules(), {})).empty()); }
 
 TEST_CASE("a match is found again by its place") {

@@ -6,6 +6,49 @@
 
 namespace rewright::optimizer {
 
+namespace {
+
+// Does a literal count axes from the back? Attributes of graphs are normalized and count from the front.
+bool counts_from_back(const rules::Expression& e) {
+  if (e.kind != rules::Expression::Kind::kValue) return false;
+  const auto negative = [](const Index& i) { return i.constant().value_or(0) < 0; };
+  if (const Index* index = std::get_if<Index>(&e.value)) return negative(*index);
+  const Indices* list = std::get_if<Indices>(&e.value);
+  return list && std::all_of(list->begin(), list->end(), [](const Index& i) { return i.is_constant(); }) &&
+         std::any_of(list->begin(), list->end(), negative);
+}
+
+// The types of what the source's node `p` reads.
+std::vector<TensorType> types_read(const Rule& rule, std::span<const TensorType* const> inputs,
+                                   std::span<const Attributes* const> attributes, std::uint32_t p) {
+  std::vector<TensorType> types;
+  for (const PatternValue& value : rule.source.nodes[p].inputs) {
+    if (value.kind == PatternValue::Kind::kInput) types.push_back(*inputs[value.number]);
+    if (value.kind != PatternValue::Kind::kNode) continue;
+    const std::vector<TensorType> below = types_read(rule, inputs, attributes, value.number);
+    const Definition definition = rule.source.nodes[value.number].op->define(
+        *attributes[value.number], Inputs::of(std::span<const TensorType>(below)).types_only());
+    types.push_back(definition.outputs().at(value.output).type);
+  }
+  return types;
+}
+
+bool equal_from_back(const Rule& rule, std::span<const TensorType* const> inputs, std::span<const Attributes* const> attributes,
+                     std::uint32_t p, std::size_t field) {
+  const PatternNode& pattern = rule.source.nodes[p];
+  Attributes written = *attributes[p];
+  written[field] = pattern.attributes[field].value;
+  try {
+    const std::vector<TensorType> types = types_read(rule, inputs, attributes, p);
+    const Inputs read = Inputs::of(std::span<const TensorType>(types)).types_only();
+    return pattern.op->normalized(std::move(written), read).at(field) == (*attributes[p])[field];
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const TensorType* const> inputs,
                                           std::span<const Attributes* const> attributes) {
   auto bindings = std::make_shared<Bindings>(rule);
@@ -14,7 +57,9 @@ std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const Tens
   for (std::size_t p = 0; p < rule.source.nodes.size(); ++p) {
     const PatternNode& pattern = rule.source.nodes[p];
     for (std::size_t f = 0; f < pattern.attributes.size(); ++f)
-      if (!bindings->bind_attribute(pattern.attributes[f], (*attributes[p])[f])) return nullptr;
+      if (counts_from_back(pattern.attributes[f]) ? !equal_from_back(rule, inputs, attributes, static_cast<std::uint32_t>(p), f)
+                                                  : !bindings->bind_attribute(pattern.attributes[f], (*attributes[p])[f]))
+        return nullptr;
   }
   return bindings->complete() ? bindings : nullptr;
 }
