@@ -177,6 +177,8 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
     if (const Sum value = of_maximum(name, law, argument[0]); !value.empty()) return value;
   const Factor* inner = only_factor(argument);
   if (law->idempotent && inner && inner->kind == Factor::Kind::kFunction && inner->name == name) return argument;
+  if (law == &functions::abs)
+    if (const auto value = of_factors(name, law, argument)) return *value;
   Rational scale = 1;
   if (law->homogeneous) {
     scale = 0;
@@ -194,6 +196,14 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   const Sum value = scaled(single(function(name, law, {scaled(argument, -1)})), scale);
   if (law->symmetry == Symmetry::kEven) return value;
   return law->symmetry == Symmetry::kOdd ? scaled(value, -1) : joined(constant(1), scaled(value, -1));
+}
+
+// f(x y) = f(x) f(y), for absolute values. nullopt unless the argument is a product, or a number.
+std::optional<Sum> Normalizer::of_factors(const std::string& name, const Function* law, const Sum& argument) {
+  if (argument.size() != 1 || !is_plain(argument[0]) || argument[0].factors.size() == 1) return std::nullopt;
+  Sum result = constant(argument[0].coefficient.absolute());
+  for (const Factor& f : argument[0].factors) result = product(result, function_value(name, law, {single(f)}));
+  return simplified(result);
 }
 
 // f(x y) = f(x) + f(y) and f(1 / x) = -f(x) for positive x and y, where f is the inverse of an exponential. nullopt unless the

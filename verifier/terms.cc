@@ -163,10 +163,26 @@ void cancel_exponentials(Term& term) {
   }
 }
 
+// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root.
+std::optional<Sum> square_of(const Factor& f) {
+  if (f.law == &functions::sqrt) return f.arguments[0];
+  if (f.law == &functions::abs) return product(f.arguments[0], with_fresh_names(f.arguments[0]));
+  return std::nullopt;
+}
+
 // m = max{a; b} equals a or b, so m m = (a + b) m - a b.
 Sum without_squares(const Term& term) {
   for (std::size_t i = 0; i < term.factors.size(); ++i) {
     const Factor& f = term.factors[i];
+    if (const std::optional<Sum> square = f.kind == Factor::Kind::kFunction && f.law ? square_of(f) : std::nullopt) {
+      const auto again = std::find_if(term.factors.begin() + static_cast<std::ptrdiff_t>(i) + 1, term.factors.end(),
+                                      [&](const Factor& g) { return is_same(f, g); });
+      if (again == term.factors.end()) continue;
+      Term rest = term;
+      rest.factors.erase(rest.factors.begin() + (again - term.factors.begin()));
+      rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(i));
+      return product({rest}, *square);
+    }
     if (f.elements.size() != 2 || !is_plain(f.elements[0]) || !is_plain(f.elements[1])) continue;
     for (std::size_t j = i + 1; j < term.factors.size(); ++j) {
       if (!is_same(term.factors[j], f)) continue;
