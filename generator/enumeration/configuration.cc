@@ -37,6 +37,7 @@ class Configurator {
     static const std::map<std::string, std::string> kNames = {{"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
     if (item.name == "weights") return add_weights(item);
     if (item.name == "numbers") return add_numbers(item);
+    if (item.name == "variables") return add_variables(item);
     OperatorArguments arguments(item);
     if (const AddOperator add_named = find_named_operator(item.name)) return add_named(arguments, c_.choices, leaves_);
     const auto alias = kNames.find(item.name);
@@ -103,6 +104,33 @@ class Configurator {
       leaves_.numbers.insert(n);
     }
     arguments.finish();
+  }
+
+  // Variables of given shapes, in numbers and symbols, in place of matrices.
+  void add_variables(const ListedOperator& item) {
+    constexpr std::size_t kMostShapes = 4, kMostOfShape = 3;
+    OperatorArguments arguments(item);
+    const auto shapes = arguments.texts("shape", {"[M,K]"}), each = arguments.texts("each", {"3"});
+    arguments.finish();
+    if (shapes.size() > kMostShapes) wrong_operators("variables have at most " + std::to_string(kMostShapes) + " shapes");
+    const std::int64_t n = parse_integer(each[0], "each of variables");
+    if (each.size() != 1 || n < 1 || n > static_cast<std::int64_t>(kMostOfShape))
+      wrong_operators("each of variables is " + each.back() + ", must be one number from 1 to " + std::to_string(kMostOfShape));
+    leaves_.variables_of_shape = static_cast<std::size_t>(n);
+    leaves_.shapes.clear();
+    for (const std::string& text : shapes) leaves_.shapes.push_back(parse_shape(text));
+  }
+
+  Indices parse_shape(const std::string& text) const {
+    Indices shape;
+    for (const std::string& size : parse_list(text)) {
+      const bool is_symbol = std::any_of(c_.symbols.begin(), c_.symbols.end(),
+                                         [&](const Configuration::Symbol& symbol) { return symbol.name == size; });
+      shape.push_back(is_symbol ? Index::symbol(size) : Index(parse_integer(size, "a size of variables")));
+      if (const auto number = shape.back().constant(); number && *number < 1)
+        wrong_operators("a size of variables is " + size + ", must be positive");
+    }
+    return shape;
   }
 
   Configuration c_;

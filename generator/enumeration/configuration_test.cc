@@ -36,7 +36,7 @@ TEST_CASE("every named set can be configured, and all of them together", "[confi
     INFO(set.name);
     const Configuration c = configure(set.name);
     CHECK(c.choices.size() >= 8);
-    CHECK(c.leaves.size() >= 5);
+    CHECK(c.leaves.size() >= 4);
     most = std::max(most, c.choices.size());
   }
   CHECK(configure("all").choices.size() > most);
@@ -51,6 +51,18 @@ TEST_CASE("numbers are constants to begin with", "[configuration]") {
   for (const char* name : {"number 2", "number -3"})
     CHECK(std::count_if(c.leaves.begin(), c.leaves.end(),
                         [&](const Leaf& leaf) { return leaf.name == name && leaf.constant(); }) == 1);
+}
+
+TEST_CASE("variables of given shapes stand in for matrices", "[configuration]") {
+  const Configuration c = configure("matmul,Mul,variables(shape=[M,K]|[M,1],each=2)");
+  std::vector<std::string> shapes;
+  for (const Leaf& leaf : c.leaves)
+    if (!leaf.constant() && leaf.type.rank() > 0) shapes.push_back(to_string(AttributeValue(leaf.type.shape)));
+  CHECK(shapes == std::vector<std::string>{"[M, K]", "[M, K]", "[M, 1]", "[M, 1]"});
+  CHECK(failure("Add,variables(shape=[M,0])").find("must be positive") != std::string::npos);
+  CHECK(failure("Add,variables(shape=[Q])").find("not an integer") != std::string::npos);
+  CHECK(failure("Add,variables(each=4)").find("from 1 to 3") != std::string::npos);
+  CHECK(failure("Add,variables(size=2)").find("has no argument") != std::string::npos);
 }
 
 TEST_CASE("a batch norm has parameters of its own, and weights may count as leaves", "[configuration]") {

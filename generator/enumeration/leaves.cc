@@ -40,8 +40,10 @@ void Leaves::add_constant(const std::string& name, const std::string& op, Attrib
 void Leaves::add_needed() {
   const auto symbol = [](const char* name) { return Index::symbol(name); };
   const Index n = symbol("N"), c = symbol("C"), h = symbol("H"), w = symbol("W"), m = symbol("M"), k = symbol("K");
-  if (matrices || !images) add_variables("x", 3, {m, k}, false);
-  if (matrices) add_variables("w", 3, {k, k}, true);
+  for (std::size_t s = 0; s < shapes.size(); ++s)
+    add_variables(std::string(1, "xwuv"[s]), variables_of_shape, shapes[s], false);
+  if (shapes.empty() && (matrices || !images)) add_variables("x", 3, {m, k}, false);
+  if (shapes.empty() && matrices) add_variables("w", 3, {k, k}, true);
   if (biases) add_variables("b", 2, {k}, true);
   if (images) add_variables("i", 3, {n, c, h, w}, false);
   for (const KernelSize& size : kernels) {

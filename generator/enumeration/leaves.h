@@ -40,6 +40,8 @@ class Leaves {
   bool adds = false, multiplies = false;  // then 0 and 1 are added as neutral elements
   bool other_channels = false;            // convolutions have K output channels instead of the C of their inputs
   std::size_t weight_variables = 3;       // the most of each kind
+  std::vector<Indices> shapes;            // variables of these shapes instead of matrices
+  std::size_t variables_of_shape = 3;     // how many of each of them
 
   // The number of output channels of convolutions.
   Index output_channels() const { return Index::symbol(other_channels ? "K" : "C"); }

@@ -10,7 +10,7 @@ namespace {
 
 // "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants; "matrices" is that
 // without convolutions.
-constexpr std::array<OperatorSet, 6> kSets = {{
+constexpr std::array<OperatorSet, 8> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
@@ -23,6 +23,10 @@ constexpr std::array<OperatorSet, 6> kSets = {{
      "matmul,ew_add,ew_mul,Sub,transpose,concat(axis=0|1),split(axis=0|1),Softmax(axis=-1),Gelu,ReduceSum(axes=[-1])"},
     {"linear", "matmul,ew_add,Sub,ew_mul,Neg,transpose,concat(axis=0|1),split(axis=0|1)"},
     {"elementwise", "Add,Sub,Mul,Div,Neg,Relu,Sigmoid,Tanh,Exp,Sqrt,Abs,Max,Min,Reciprocal"},
+    {"sum-product",
+     "matmul,Add,Sub,Mul,ReduceSum(axes=[0]|[1]),ReduceMean(axes=[0]|[1]),transpose,"
+     "variables(shape=[M,K]|[K,K]|[M,1]|[1,K],each=2)"},
+    {"functions", "Add,Sub,Mul,Div,Neg,Reciprocal,Exp,Log,Sqrt,Abs,Sigmoid,Tanh,Max,variables(shape=[M,K],each=2)"},
 }};
 
 std::string trimmed(std::string_view s) {
@@ -72,7 +76,8 @@ std::vector<ListedOperator> parse_operator_list(std::string_view text) {
     if (item.name == "all") {
       if (!item.arguments.empty()) wrong_operators("the set all has no arguments");
       for (const OperatorSet& set : kSets)
-        for (ListedOperator& inner : parse_operator_list(set.operators)) items.push_back(std::move(inner));
+        for (ListedOperator& inner : parse_operator_list(set.operators))
+          if (inner.name != "variables") items.push_back(std::move(inner));  // the others need their own
       continue;
     }
     const auto set = std::find_if(kSets.begin(), kSets.end(), [&](const OperatorSet& s) { return s.name == item.name; });
@@ -93,11 +98,14 @@ std::int64_t parse_integer(const std::string& text, const std::string& where) {
   return value;
 }
 
-Indices parse_integers(std::string text, const std::string& where) {
+std::vector<std::string> parse_list(std::string text) {
   if (!text.empty() && text.front() == '[') text = text.substr(1, text.size() - 2);
+  return text.empty() ? std::vector<std::string>() : split_text(text, ',');
+}
+
+Indices parse_integers(const std::string& text, const std::string& where) {
   Indices result;
-  if (!text.empty())
-    for (const std::string& part : split_text(text, ',')) result.emplace_back(parse_integer(part, where));
+  for (const std::string& part : parse_list(text)) result.emplace_back(parse_integer(part, where));
   return result;
 }
 

@@ -32,7 +32,8 @@ std::vector<ListedOperator> parse_operator_list(std::string_view text);
 
 // Values of arguments. `where` is for messages: "stride of conv2d".
 std::int64_t parse_integer(const std::string& text, const std::string& where);
-Indices parse_integers(std::string text, const std::string& where);  // "[0,2]", or one number
+std::vector<std::string> parse_list(std::string text);                      // "[M,2]", or one item
+Indices parse_integers(const std::string& text, const std::string& where);  // "[0,2]", or one number
 // A value of the same type as `like`.
 AttributeValue parse_attribute(const AttributeValue& like, const std::string& text, const std::string& where);
 

@@ -16,7 +16,6 @@ namespace {
 
 constexpr double kTolerance = 1e-11;  // relative to the largest element
 constexpr std::size_t kTrials = 2;    // random tensors
-constexpr std::size_t kMost = 30000;  // classes: those of the smallest graphs
 
 Substitution sizes_of(const Configuration& configuration) {
   return [&configuration](const Atom& atom) -> std::optional<Index> {
@@ -34,7 +33,7 @@ class Evaluator {
         sizes_(sizes_of(enumeration.forms().configuration())),
         random_(enumeration.key() * 31 + trial),
         trial_(trial) {
-    const std::size_t count = std::min(kMost, enumeration.classes().size());
+    const std::size_t count = std::min(kMostNumericValues, enumeration.classes().size());
     for (ClassId c = 0; c < count; ++c) values_.push_back(value(c));
   }
 
@@ -123,7 +122,7 @@ std::vector<Equation> numeric_equations(const Enumeration& enumeration) {
   for (std::size_t t = 0; t < kTrials; ++t) trials.emplace_back(enumeration, t);
   // Sorts by sum: equal values are neighbours up to rounding.
   std::vector<std::tuple<TypeId, double, ClassId>> order;
-  for (ClassId c = 0; c < std::min(kMost, classes.size()); ++c) {
+  for (ClassId c = 0; c < std::min(kMostNumericValues, classes.size()); ++c) {
     const std::vector<double>& x = trials[0][c];
     if (x.empty() || classes[c].zero || std::all_of(x.begin(), x.end(), [](double e) { return e == 0; })) continue;
     order.emplace_back(classes[c].fingerprint.type, std::accumulate(x.begin(), x.end(), 0.0), c);

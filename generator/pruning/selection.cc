@@ -334,7 +334,7 @@ class Selector {
   // Equations that hold over the reals but not in the field. There are few.
   void add_numeric() {
     if (!options_.numeric || journal_.stopped()) return;
-    for (Equation& q : numeric_equations(enumeration_)) {
+    for (Equation& q : numeric_equations(options_.numeric_from ? *options_.numeric_from : enumeration_)) {
       if (options_.instances && !seen_.insert(canonical_hash(q, enumeration_.forms())).second) continue;
       ++result_.candidates;
       if (options_.derivable && theory_.derives(q, options_.limits)) {

@@ -1,5 +1,6 @@
 #include "generator/run/generator.h"
 
+#include "generator/pruning/numeric.h"
 #include "generator/pruning/selection.h"
 #include "generator/run/rule_selection.h"
 
@@ -56,6 +57,16 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
                .buffer = options.buffer,
                .progress = [&](const char* phase, double fraction, const std::string& note) { report(phase, fraction, note); }},
               state, communicator);
+  // Few values are all compared as real numbers: then those of the last level are needed as well.
+  std::optional<Enumeration> whole;
+  if (collection.complete && collection.counters.values[Counters::kFingerprints] <= static_cast<double>(kMostNumericValues)) {
+    whole.emplace(forms, EnumerationOptions{.operators = options.max_operators + 1,
+                                            .key = options.seed,
+                                            .threads = options.threads,
+                                            .memory = options.memory,
+                                            .stop = options.stop});
+    whole->run();
+  }
   // The result of an interrupted enumeration is completed, but nothing is recorded from here on.
   State nowhere({.temporary = options.temporary}, communicator);
   Workers workers(communicator, options.threads, forms);
@@ -65,6 +76,7 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
              {.renamings = options.prune_renamings,
               .instances = options.prune_instances,
               .derivable = options.prune_derivable,
+              .numeric_from = whole ? &*whole : nullptr,
               .progress = [&](double fraction,
                               std::size_t kept) { report("selecting", fraction, std::to_string(kept) + " equations"); }},
              workers, journal);

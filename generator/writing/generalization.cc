@@ -53,6 +53,7 @@ class Generalizer {
     if (auto typing = open_typing(false)) add(result, std::move(*typing), true);
     if (auto typing = open_typing(true)) add(result, std::move(*typing), true);
     if (auto typing = shared_typing()) add(result, std::move(*typing), true);
+    if (auto typing = along_an_axis()) add(result, std::move(*typing), true);
     if (most_ == 4)
       for (const bool groups : {true, false})
         if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && has_group()}))
@@ -64,10 +65,11 @@ class Generalizer {
           if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && has_group(), .windows = windows}))
             add(result, std::move(*sized), true), result.back().windows = true;
     if (most_ == 2)
-      if (auto sized = sized_typing(q_, forms_, {})) {
-        for (const bool all : {false, true})
-          if (auto typing = batched(*sized, all)) add(result, std::move(*typing), all);
-      }
+      for (const bool numbers : {true, false})
+        if (auto sized = sized_typing(q_, forms_, {.numbers = numbers}); sized && (numbers || has_ones())) {
+          for (const bool all : {false, true})
+            if (auto typing = batched(*sized, all)) add(result, std::move(*typing), all);
+        }
     for (const bool numbers : {true, false})
       if (auto sized = sized_typing(q_, forms_, {.numbers = numbers})) add(result, std::move(*sized), true);
     add(result, concrete_typing(q_, forms_), true);
@@ -76,6 +78,15 @@ class Generalizer {
 
  private:
   bool has_group() const { return fields_.count("group") != 0; }
+
+  // Is a variable one element long along an axis?
+  bool has_ones() const {
+    return std::any_of(q_.expressions.begin(), q_.expressions.end(), [&](const Expression& e) {
+      if (e.kind != Kind::kVariable) return false;
+      const Indices& shape = forms_.type(e.type).type.shape;
+      return std::find(shape.begin(), shape.end(), Index(1)) != shape.end();
+    });
+  }
 
   // Fields with the same meaning have one role.
   static std::string role(const std::string& field) { return field == "centre" ? "pads_begin" : field; }
@@ -253,6 +264,58 @@ class Generalizer {
       shape = {{}, true, list->second, {}};
     }
     return shared ? typing : std::nullopt;
+  }
+
+  // Elementwise operators and reductions along one axis, of tensors of any equal rank: x[X...], y[Y...], where y is one element
+  // long along the axis if it was.
+  std::optional<Typing> along_an_axis() const {
+    const auto axes = fields_.find("axes");
+    if (axes == fields_.end() || fields_.count("axis") || fields_.count("perm") || names_.count("MatMul")) return std::nullopt;
+    auto typing = sized_typing(q_, forms_, {.numbers = false});
+    if (!typing) return std::nullopt;
+    std::optional<Indices> along;
+    for (const Place& p : axes->second) {
+      Said& e = typing->attributes[p.at][p.field];
+      const Indices* list = std::get_if<Indices>(&e.value);
+      if (!list || list->size() != 1 || !(*list)[0].constant() || (along && !(*along == *list))) return std::nullopt;
+      along = *list;
+      e = Said::literal(Indices{Index::symbol("axis")});
+    }
+    for (const std::vector<Said>& attributes : typing->attributes)
+      for (const Said& e : attributes) {
+        std::set<std::string> names;
+        collect(e, names);
+        names.erase("axis");
+        if (!names.empty()) return std::nullopt;
+      }
+    const std::int64_t rank = 2, counted = (*along)[0].constant().value();
+    const auto axis = static_cast<std::size_t>(counted < 0 ? counted + rank : counted);
+    std::map<std::string, std::string> lists;
+    std::string first;
+    bool any = false;
+    for (std::uint32_t v = 0; v < q_.variables; ++v) {
+      ShapePattern& shape = typing->inputs[v];
+      if (shape.front.empty()) continue;
+      if (shape.front.size() != 2) return std::nullopt;
+      std::string name = input_name(v) + "S";
+      name[0] = static_cast<char>(name[0] - 'a' + 'A');
+      const bool one = shape.front[axis] == Index(1);
+      const auto [list, fresh] = lists.try_emplace(to_string(AttributeValue(shape.front)), name);
+      shape = {{}, true, list->second, {}};
+      if (!fresh) continue;
+      const Said sizes = Said::variable(name);
+      if (one)
+        typing->predicates.push_back(
+            {Predicate::Kind::kEqual, {Said::call("with", {sizes, symbol("axis"), literal(1)}), sizes}});
+      any |= one;
+      typing->quantities.push_back({"length_of_" + name, Said::call("length", {sizes})});
+      const Index length = Index::symbol("length_of_" + name);
+      if (first.empty())
+        first = name;
+      else
+        typing->conditions.push_back(equal(length, Index::symbol("length_of_" + first)));
+    }
+    return any ? typing : std::nullopt;
   }
 
   // Spatial axes as lists of any length: x[N, C, X...]. Lists are equal where all of their sizes are.

@@ -8,6 +8,7 @@
 #include "generator/writing/generalization.h"
 #include "rules/instance.h"
 #include "rules/io.h"
+#include "rules/rounding.h"
 #include "rules/tester.h"
 
 namespace rewright::generator {
@@ -21,6 +22,7 @@ constexpr int kInstancesBeforeProof = 8;
 constexpr int kInstancesAfterProof = 100;  // proofs test only roughly where the sides are defined
 constexpr int kSamplingAttempts = 300;
 constexpr std::size_t kProofAttempts = 3;  // of one family of shapes
+constexpr int kRoundingInstances = 32;
 
 // True if a product with zero, or a value that one side does not need, is dropped: this changes results that are not finite.
 bool needs_finite(const Equation& q, const Configuration& configuration) {
@@ -223,11 +225,18 @@ std::optional<Rule> RuleWriter::proved(const Rule& rule) {
   return result;
 }
 
+// What numbers at the ends of their range show not to hold is not claimed.
+Rule RuleWriter::with_tested_rounding(Rule rule) const {
+  for (const MathClass weaker : {MathClass::kReassociates, MathClass::kNeedsFinite})
+    if (rule.math < weaker && test_rounding(rule, rule.math, kRoundingInstances, options_.seed)) rule.math = weaker;
+  return rule;
+}
+
 std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std::string& name, std::vector<Typing>& used) {
   std::vector<Rule> result;
   std::optional<std::pair<Rule, Typing>> fallback;  // a rule about certain windows; a later family may have symbols for them
   const auto accept = [&](Rule r, Typing typing) {
-    result.push_back(std::move(r));
+    result.push_back(with_tested_rounding(std::move(r)));
     used.push_back(std::move(typing));
   };
   for (const Family& family : families(q, forms_)) {
@@ -291,7 +300,7 @@ std::vector<Rule> RuleWriter::write_as(const Equation& q, bool reversed, const s
       if (on_reals && same_operations(*on_reals, kExactInstances, options_.seed)) r->math = MathClass::kExact;
     }
     if (!(r = proved(*r))) return {};
-    result.push_back(std::move(*r));
+    result.push_back(with_tested_rounding(std::move(*r)));
   }
   return result;
 }

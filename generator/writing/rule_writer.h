@@ -43,6 +43,7 @@ class RuleWriter {
   std::optional<Rule> rule(const Equation& equation, const Typing& typing, bool reversed, const std::string& name) const;
   bool agrees(const Rule& rule);
   std::optional<Rule> proved(const Rule& rule);
+  Rule with_tested_rounding(Rule rule) const;
 
   Forms& forms_;
   WriterOptions options_;
