@@ -261,7 +261,9 @@ std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std:
       chain.emplace_back(std::move(*r), typing);
     }
     if (chain.empty()) continue;
-    if (chain.back().first.math == MathClass::kReassociates &&
+    const std::optional<Rule> found = as_found(q);  // whose sizes are not 1 by chance
+    if (chain.back().first.math == MathClass::kReassociates && found &&
+        same_operations(*found, kExactInstances, options_.seed) &&
         same_operations(chain.back().first, kExactInstances, options_.seed)) {
       for (auto& [r, t] : chain) r.math = MathClass::kExact;
       Typing any = typing;
