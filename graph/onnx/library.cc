@@ -45,6 +45,28 @@ bool is_standard(const std::string& type, int opset) {
   return schema != nullptr && !schema->Deprecated();
 }
 
+bool is_same_operator(const std::string& type, int opset, int other) {
+  const onnx::OpSchema* const a = onnx::OpSchemaRegistry::Schema(type, std::min(opset, other), "");
+  const onnx::OpSchema* const b = onnx::OpSchemaRegistry::Schema(type, std::max(opset, other), "");
+  if (a == nullptr || b == nullptr || b->Deprecated()) return false;
+  if (a == b) return true;
+  if (a->attributes().size() != b->attributes().size() || a->outputs().size() != b->outputs().size() ||
+      a->inputs().size() > b->inputs().size())
+    return false;
+  for (const auto& [name, attribute] : a->attributes()) {
+    const auto found = b->attributes().find(name);
+    if (found == b->attributes().end() || found->second.type != attribute.type ||
+        found->second.required != attribute.required ||
+        serialize(found->second.default_value) != serialize(attribute.default_value))
+      return false;
+  }
+  for (std::size_t i = 0; i < b->inputs().size(); ++i)
+    if (i < a->inputs().size() ? a->inputs()[i].GetOption() != b->inputs()[i].GetOption()
+                               : b->inputs()[i].GetOption() != onnx::OpSchema::Optional)
+      return false;
+  return true;
+}
+
 bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, int opset) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
   return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());

@@ -178,6 +178,9 @@ int newest_ir_version();
 bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
 // Does ONNX's own domain have the operator in this opset?
 bool is_standard(const std::string& type, int opset);
+// Is an operator of ONNX's own domain the same in two opsets: one schema, or one with the same attributes and defaults and the
+// same inputs, for which only more element types or optional inputs were added in between?
+bool is_same_operator(const std::string& type, int opset, int other);
 // Adds the attributes that the node lacks and the schema has a default for.
 void add_default_attributes(onnx::NodeProto& node, const std::string& domain, int opset);
 // Does ONNX define the operator by a body of other nodes?

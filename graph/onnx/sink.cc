@@ -4,8 +4,6 @@
 
 namespace rewright::graph {
 
-namespace {
-
 onnx::AttributeProto to_attribute(const std::string& name, const AttributeValue& value) {
   onnx::AttributeProto proto;
   proto.set_name(name);
@@ -42,6 +40,8 @@ onnx::AttributeProto to_attribute(const std::string& name, const AttributeValue&
   }
   return proto;
 }
+
+namespace {
 
 const TensorType& one_index() {
   static const TensorType kType{DataType::kInt64, {Index(1)}};

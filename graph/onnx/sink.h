@@ -13,6 +13,9 @@
 
 namespace rewright::graph {
 
+// An attribute of a node: integers as int or ints, reals as float or floats, ...
+onnx::AttributeProto to_attribute(const std::string& name, const AttributeValue& value);
+
 class NodeSink final : public OnnxSink {
  public:
   NodeSink(const Graph& graph, int opset, NameTable& names, std::vector<std::string> value_names);

@@ -1,0 +1,26 @@
+// Adds calls of ONNX Runtime's own operators to a graph.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expressions/attributes.h"
+#include "graph/graph.h"
+
+namespace rewright::graph {
+
+// A call of an operator of the domain com.microsoft.
+struct ContribCall {
+  std::string type;
+  std::vector<std::pair<std::string, AttributeValue>> attributes;
+  std::vector<ValueId> inputs;  // kNoValue: absent
+  std::size_t outputs = 1;
+};
+
+// Adds the nodes of the operator's body, which export writes as the call as long as they are unchanged, and imports the domain.
+// Returns the outputs; nullopt, with the graph unchanged, if the operator has no body for these inputs.
+std::optional<std::vector<ValueId>> add_call(Graph& graph, const ContribCall& call);
+
+}  // namespace rewright::graph
