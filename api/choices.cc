@@ -38,6 +38,11 @@ const Choices<Objective>& objective_choices() {
   return kAll;
 }
 
+const Choices<Dialect>& dialect_choices() {
+  static const Choices<Dialect> kAll("dialect", named({Dialect::kAsGiven, Dialect::kStandard, Dialect::kOnnxRuntime}));
+  return kAll;
+}
+
 const Choices<bool>& truth_choices() {
   static const Choices<bool> kAll("truth value", {{"true", true}, {"false", false}});
   return kAll;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "graph/onnx/dialect.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/search/search.h"
 #include "rules/rule.h"
@@ -52,6 +53,7 @@ const Choices<MathClass>& math_choices();
 const Choices<KernelChoice>& kernel_choices();
 const Choices<Strategy>& strategy_choices();
 const Choices<Objective>& objective_choices();
+const Choices<Dialect>& dialect_choices();
 const Choices<bool>& truth_choices();
 
 }  // namespace rewright::api

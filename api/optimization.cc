@@ -42,6 +42,10 @@ const std::vector<OptimizationOption>& options_of_requests() {
       flag<Request>("unproved", MEMBER(unproved), "also use rules without a proof: the result may compute something else"),
       option<Request>("math", choice(math_choices()), MEMBER(optimize.math), "what may change in floating point"),
       option<Request>(
+          "dialect", choice(dialect_choices()), MEMBER(optimize.dialect),
+          "the operators of the result: as-given, standard (ONNX's own alone, in the opset that has them), or onnxruntime "
+          "(its own as well where they are measured to be faster, with --device onnxruntime)"),
+      option<Request>(
           "kernels", choice(kernel_choices()), MEMBER(kernels),
           "how kernels of convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (by earlier "
           "measurements on this machine) or measured (by those and new ones)"),
@@ -142,6 +146,12 @@ nlohmann::json facts_of(const std::vector<SizesReport>& sets) {
   return list;
 }
 
+nlohmann::json facts_of(const std::vector<NotStandard>& nodes) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const NotStandard& node : nodes) list.push_back({{"node", node.node}, {"operator", node.type}, {"reason", node.reason}});
+  return list;
+}
+
 nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const std::string& output) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
   for (const AppliedRule& rule : r.rules_applied) rules.push_back({{"rule", rule.rule}, {"where", rule.where}});
@@ -174,6 +184,8 @@ nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const
       {"speedup", r.speedup},
       {"changed", r.changed},
       {"outcome", r.outcome},
+      {"opset", r.opset},
+      {"not_standard", facts_of(r.left)},
       {"nodes", {{"before", r.nodes_before}, {"after", r.nodes_after}, {"opaque", opaque}}},
       {"check",
        {{"runs", r.check.runs},

@@ -12,6 +12,7 @@
 #include "optimizer/checking/written_check.h"
 #include "optimizer/inputs/sizes.h"
 #include "optimizer/measuring/measuring.h"
+#include "optimizer/raising/raise.h"
 
 namespace rewright::optimizer {
 
@@ -81,8 +82,10 @@ class Optimizer {
  public:
   Optimizer(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator, CostDatabase* database,
             const OptimizeOptions& options)
-      : original_(graph),
-        index_(writable(rules, opset_of(graph)), {options.math, options.for_training}),
+      : standard_(in_dialect(graph, options.dialect)),
+        original_(standard_ ? standard_->graph : graph),
+        given_(graph),
+        index_(writable(rules, opset_of(original_)), {options.math, options.for_training}),
         device_(device),
         evaluator_(evaluator),
         options_(options),
@@ -93,7 +96,7 @@ class Optimizer {
         measuring_(given_at_sizes(), device, {options.timing, options.seed, options.check_runs, options.cancel}, budget_),
         costs_(options.measure ? &device : nullptr, database, costs_at(options.sizes)),
         written_check_(
-            graph, device,
+            given_, device,
             {options.seed, options.check_runs, options.second_device, options.reference_check, options.written, options.cancel},
             budget_, [this](const Graph& other) { return measurable(other); }) {}
 
@@ -101,7 +104,11 @@ class Optimizer {
     report_.device = device_.name();
     report_.objective = name(options_.objective);
     for (const WeightedSizes& at : options_.sizes) report_.at.push_back({.at = at});
-    report_.nodes_before = original_.nodes().size();
+    report_.nodes_before = given_.nodes().size();
+    if (standard_) {
+      first_steps_.emplace_back().kind = CertificateStep::Kind::kStandard;
+      report_.left = standard_->left;
+    }
     for (const auto& node : original_.nodes())
       if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
 
@@ -127,6 +134,16 @@ class Optimizer {
   }
 
  private:
+  // The graph in ONNX's own operators, if it is to be; tidied, as by a replayed certificate.
+  static std::optional<StandardGraph> in_dialect(const Graph& graph, Dialect dialect) {
+    if (dialect != Dialect::kStandard) return std::nullopt;
+    Graph tidy = graph;
+    tidy.tidy();
+    StandardGraph standard = in_standard_dialect(tidy);
+    standard.graph.tidy();
+    return standard;
+  }
+
   bool times_graphs() const { return options_.measure && options_.time_graphs && device_.measures(); }
 
   // Executes the original graph, to estimate the time after the search. Returns the reason if there is no time.
@@ -290,9 +307,9 @@ class Optimizer {
     report_.predicted_before = report_.predicted_after = predict(original_, report_.quantities_before);
 
     tell("folding", 0);
-    Candidate folded{original_, {}};
+    Candidate folded{original_, first_steps_};
     folded.graph.tidy();
-    if (size_of(folded.graph) != size_of(original_)) {
+    if (!standard_ && size_of(folded.graph) != size_of(original_)) {
       folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // folds nothing: tidies the graph
       tidied_ = folded;
     }
@@ -300,6 +317,7 @@ class Optimizer {
     inside.progress = nullptr;
     try {
       fold_into(folded);
+      if (standard_) tidied_ = folded;
       inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
       if (into_bodies_) rewrite_bodies(folded, inside);
     } catch (const Error& error) {
@@ -316,7 +334,7 @@ class Optimizer {
       Candidate candidate{graph, folded.steps};
       candidate.steps.insert(candidate.steps.end(), steps.begin(), steps.end());
       if (fold_found_) fold_into(candidate);
-      if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
+      if (candidate.steps.size() > first_steps_.size()) candidates.push_back(std::move(candidate));
     };
     const double before_folding = budget_.left();
     try {
@@ -326,6 +344,7 @@ class Optimizer {
       out_of_time_ = true;
     }
     const double folding = before_folding - budget_.left();
+    if (raises()) raise_into(candidates, folded);
     // Other candidates are kept only if their predicted costs differ by more than measuring can resolve.
     double last = found.cost;
     for (const Milestone& milestone : found.milestones) {
@@ -347,6 +366,33 @@ class Optimizer {
     report_.search_seconds += std::chrono::duration<double>(Clock::now() - start).count();
     report_.operators_measured = costs_.measured();
     return candidates;
+  }
+
+  // Only what is measured is raised.
+  bool raises() const {
+    return options_.dialect == Dialect::kOnnxRuntime && device_.name() == "onnxruntime" && times_graphs() && executable_;
+  }
+
+  // Candidates with ONNX Runtime's own operators, beside the best one: with all that fit, and with each alone.
+  void raise_into(std::vector<Candidate>& candidates, const Candidate& otherwise) {
+    constexpr std::size_t kMostAlone = 4;
+    const Candidate best = candidates.empty() ? otherwise : candidates.front();
+    const auto add = [&](std::vector<std::string> types) {
+      std::erase_if(types, [&](const std::string& type) { return unraised_.contains(type); });
+      Raised found = raised(best.graph, raisings_of(types), index_.options());
+      if (found.calls.empty()) return std::vector<std::string>();
+      Candidate candidate{std::move(found.graph), best.steps};
+      CertificateStep& step = candidate.steps.emplace_back();
+      step.kind = CertificateStep::Kind::kRaise;
+      for (const auto& [type, count] : found.calls) step.calls.push_back(type);
+      candidates.push_back(std::move(candidate));
+      return candidates.back().steps.back().calls;
+    };
+    std::vector<std::string> all;
+    for (const Raising& raising : raisings())
+      if (!raising.type.empty() && std::find(all.begin(), all.end(), raising.type) == all.end()) all.push_back(raising.type);
+    const std::vector<std::string> used = add(all);
+    for (std::size_t i = 0; i < std::min(used.size(), kMostAlone) && used.size() > 1; ++i) add({used[i]});
   }
 
   // The graph as it is measured, at each set of sizes: those of inputs known. Others are what its nodes compute.
@@ -464,7 +510,9 @@ class Optimizer {
     no_time_to_check_ = false;
     try {
       devices_end_.end_at(budget_.end());
-      return written_check_.check(graph, report_.check);
+      const auto verdict = written_check_.check(graph, report_.check);
+      const bool is_other = verdict == ResultComparison::Verdict::kDiffers;
+      return is_other && standard_ ? check_exactly(graph, verdict) : verdict;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled || !budget_.over()) throw;
       no_time_to_check_ = true;
@@ -474,11 +522,40 @@ class Optimizer {
     }
   }
 
+  // A device may compute less exactly than the operator says (products of few bits with accuracy_level 4): where another one
+  // computes both sides alike, they are the same.
+  ResultComparison::Verdict check_exactly(const Graph& graph, ResultComparison::Verdict otherwise) {
+    if (options_.second_device == nullptr) return otherwise;
+    WrittenCheck exact(given_, device_,
+                       {options_.seed, options_.check_runs, options_.second_device, options_.reference_check, options_.written,
+                        options_.cancel},
+                       budget_, [this](const Graph& other) { return measurable(other); });
+    exact.leave_out_device(device_.name() + " rounds more in operators of its own");
+    CheckReport report = report_.check;
+    if (exact.check(graph, report) != ResultComparison::Verdict::kSame) return otherwise;
+    report.note = "in " + device_.name() + ", which rounds more in operators of its own, the largest error was " +
+                  std::to_string(report_.check.max_rel_error) + " relative";
+    report_.check = std::move(report);
+    return ResultComparison::Verdict::kSame;
+  }
+
+  // Nothing but the dialect was changed.
+  void check_standard(const Graph& graph) {
+    if (options_.check_runs == 0) return;
+    if (check(graph) == ResultComparison::Verdict::kDiffers)
+      throw Error(ErrorCode::kUnsupported,
+                  "written in ONNX's own operators it computes something else, which is a fault of rewright");
+  }
+
   // Excludes what caused the fault; false if nothing is left to search.
   bool leave_out(const Fault& fault) {
     if (fault.folded)
       return *fault.folded < original_.value_count() ? unfolded_.insert(*fault.folded).second
                                                      : std::exchange(fold_found_, false);
+    if (fault.kind == Fault::Kind::kDialect && !fault.rules.empty()) {
+      unraised_.insert(fault.rules.begin(), fault.rules.end());
+      return true;
+    }
     if (fault.kind == Fault::Kind::kBody) return std::exchange(into_bodies_, false);
     if (fault.rules.empty()) return false;
     std::vector<Rule> rules(index_.rules().begin(), index_.rules().end());
@@ -517,7 +594,11 @@ class Optimizer {
       if (tidied_) {
         result.graph = std::move(tidied_->graph);
         result.certificate.steps = std::move(tidied_->steps);
-        report_.outcome += "; what nothing needs is left out";
+        if (!standard_) report_.outcome += "; what nothing needs is left out";
+      } else if (standard_) {
+        result.certificate.steps = first_steps_;
+        report_.outcome += "; written in ONNX's own operators";
+        check_standard(result.graph);
       }
       report_.predicted_after = report_.predicted_before;
       report_.quantities_after = report_.quantities_before;
@@ -531,19 +612,23 @@ class Optimizer {
     if (!left_out.empty()) report_.outcome += "; left out, since it changed the results: " + left_out;
     if (report_.check.runs == 0 && report_.check.reason.empty())
       report_.check.reason = options_.check_runs > 0 ? "nothing was changed" : "it was not asked for";
-    result.certificate.before = original_.hash();
+    result.certificate.before = given_.hash();
     result.certificate.after = result.graph.hash();
     result.certificate.match = index_.options();
     for (const Rewrite& rewrite : rewrites_of(result.certificate.steps))
       report_.rules_applied.push_back({rewrite.rule, rewrite.names});
     report_.changed = winner != nullptr;
     report_.nodes_after = result.graph.nodes().size();
+    report_.opset = opset_of(result.graph);
     report_.peak_bytes = peak_resident_bytes();
     result.report = std::move(report_);
     return result;
   }
 
-  const Graph& original_;
+  const std::optional<StandardGraph> standard_;
+  const Graph& original_;  // what is improved: the given graph, or that in ONNX's own operators
+  const Graph& given_;
+  std::vector<CertificateStep> first_steps_;  // from the given graph to the original one
   RuleIndex index_;
   Device& device_;
   Evaluator& evaluator_;
@@ -558,11 +643,12 @@ class Optimizer {
   bool executable_ = true;           // can the device execute the original graph?
   std::string unexecutable_;         // why not
   WrittenCheck written_check_;
-  std::set<ValueId> unfolded_;  // values of the given graph that are not to be folded, ...
-  bool fold_found_ = true;      // ... and whether constants that rules made are ...
-  bool into_bodies_ = true;     // ... and graphs inside of nodes rewritten
-  double bodies_saved_ = 0;     // predicted, with each body executed once
-  bool out_of_time_ = false;    // before any graph could be measured
+  std::set<ValueId> unfolded_;      // values of the given graph that are not to be folded, ...
+  bool fold_found_ = true;          // ... and whether constants that rules made are ...
+  std::set<std::string> unraised_;  // operators that parts are not raised to
+  bool into_bodies_ = true;         // ... and graphs inside of nodes rewritten
+  double bodies_saved_ = 0;         // predicted, with each body executed once
+  bool out_of_time_ = false;        // before any graph could be measured
   bool no_time_to_check_ = false;
   bool gain_ = false;  // predicted, for the objective
 };

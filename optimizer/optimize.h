@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/onnx/dialect.h"
 #include "optimizer/certificates/certificate.h"
 #include "optimizer/checking/check.h"
 #include "optimizer/checking/fault.h"
@@ -34,7 +35,8 @@ struct OptimizeProgress {
 
 struct OptimizeOptions {
   MathClass math = MathClass::kReassociates;
-  bool for_training = false;  // weights are variables and not folded
+  Dialect dialect = Dialect::kAsGiven;  // of the result
+  bool for_training = false;            // weights are variables and not folded
   Strategy strategy = Strategy::kAuto;
   Objective objective = Objective::kLatency;  // others are only predicted: graphs are timed just for the report
   double alpha = 1.05;
@@ -95,6 +97,8 @@ struct OptimizeReport {
   std::string outcome;                               // one line: why this graph came back
   std::size_t nodes_before = 0, nodes_after = 0;
   std::vector<OpaqueNode> opaque;
+  int opset = 0;                  // of ONNX's own domain, of the result
+  std::vector<NotStandard> left;  // with Dialect::kStandard: nodes that could not be written so
   CheckReport check;
   std::size_t peak_bytes = 0;  // of the process
 };
@@ -111,6 +115,10 @@ struct OptimizeResult {
 // original graph is returned, without unneeded or duplicate nodes and constants if that can be compared. If results differ, the
 // step that caused it is left out and reported (CheckReport::differs), and the search repeated without it. `database` may be
 // null. Throws Error if the device is gone.
+//
+// With Dialect::kStandard the graph to be improved, measured and returned without a gain is the given one in ONNX's own
+// operators (in_standard_dialect). What is returned is compared with the given graph in any case: if it computes something
+// else Error(kUnsupported) is thrown; where nothing can execute it CheckReport::reason says so.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
 

@@ -37,6 +37,10 @@ std::string kind_of(const CertificateStep& step) {
       return step.folded.empty() ? "tidied" : "constants evaluated";
     case CertificateStep::Kind::kBodies:
       return "graphs inside of nodes";
+    case CertificateStep::Kind::kStandard:
+      return "written in ONNX's own operators";
+    case CertificateStep::Kind::kRaise:
+      return "raised to ONNX Runtime's operators";
   }
   return "";
 }

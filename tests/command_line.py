@@ -238,6 +238,35 @@ class CommandLine(ProgramTest):
         shape = onnx.load(self.path("out.onnx")).graph.input[0].type.tensor_type.shape
         self.assertEqual(shape.dim[0].dim_param, "N")
 
+    def test_the_standard_dialect(self):
+        def write(*more):
+            nodes = [
+                helper.make_node("BiasGelu", ["x", "b"], ["a"], domain="com.microsoft"),
+                helper.make_node("SimplifiedLayerNormalization", ["a", "b"], ["m" if more else "y"]),
+                *more,
+            ]
+            model = same_shape(nodes, [3, 8], [tensor("b", numpy.linspace(0.5, 1.5, 8, dtype=numpy.float32))])
+            model.opset_import.add(domain="com.microsoft", version=1)
+            onnx.save(model, self.path("model.onnx"))
+
+        write()
+        facts = self.optimize("--dialect", "standard", "--certificate", self.path("certificate"))
+        model = onnx.load(self.path("out.onnx"))
+        onnx.checker.check_model(model, full_check=True)
+        self.assertEqual([(opset.domain, opset.version) for opset in model.opset_import], [("", 23)])
+        self.assertEqual((facts["opset"], facts["not_standard"], facts["check"]["runs"]), (23, [], 1))
+        self.assertTrue(facts["check"]["ok"])
+        self.run_program("replay", self.path("model.onnx"), self.path("certificate"), "-o", self.path("again.onnx"))
+        self.assertEqual((self.folder / "out.onnx").read_bytes(), (self.folder / "again.onnx").read_bytes())
+        self.run_program("compare", self.path("model.onnx"), self.path("out.onnx"))
+
+        # What has no body is named, and kept.
+        write(helper.make_node("Mystery", ["m"], ["y"], domain="com.microsoft", name="odd"))
+        done = self.run_program("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--dialect", "standard", "--budget", "5s", status=1)
+        self.assertIn('node "odd" (com.microsoft.Mystery) has no form', done.stderr)
+        self.assertEqual([node.op_type for node in onnx.load(self.path("out.onnx")).graph.node if node.domain], ["Mystery"])
+        self.assertIn("standard", self.error("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--dialect", "other", status=2))
+
     def test_no_gain_gives_the_model_back(self):
         node = helper.make_node("Relu", ["x"], ["y"])
         onnx.save(same_shape([node], [4]), self.path("model.onnx"))

@@ -31,6 +31,7 @@ models
 rules
 rules/algebra
 rules/taso
+rules/raising
 verifier
 verifier/checker
 generator/enumeration
@@ -41,6 +42,7 @@ optimizer/integer_program
 optimizer/limits
 optimizer/devices
 optimizer/matching
+optimizer/raising
 optimizer/costs
 optimizer/profiling
 optimizer/saturation

@@ -157,14 +157,24 @@ class Lowering {
     return result;
   }
 
+  static bool is_valid(const onnx::NodeProto& proto, int opset) {
+    const std::string domain = canonical_domain(proto.domain());
+    return !domain.empty() || verify_node(proto, domain, opset);
+  }
+
+  // False also where the opset has no such attribute or number of inputs.
   static bool is_writable(const Node& node, NodeSink& sink) {
+    const std::size_t before = sink.nodes().size();
+
     std::vector<OnnxValue> inputs, outputs;
     for (const ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
     for (const ValueId id : node.outputs) outputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
     try {
       const OnnxMapping& mapping = node.op->onnx();
-      return mapping.write ? mapping.write(sink, node.attributes, inputs, outputs)
-                           : write_default(*node.op, sink, node.attributes, inputs, outputs);
+      const bool written = mapping.write ? mapping.write(sink, node.attributes, inputs, outputs)
+                                         : write_default(*node.op, sink, node.attributes, inputs, outputs);
+      return written && std::all_of(sink.nodes().begin() + static_cast<std::ptrdiff_t>(before), sink.nodes().end(),
+                                    [&](const std::string& bytes) { return is_valid(parsed(bytes), sink.opset()); });
     } catch (const Error&) {
       return false;
     }

@@ -21,9 +21,10 @@ ValueId real_input(ContribNode& n, std::size_t i) {
 
 // Real numbers as integers of this type, with the scale in input i and the zero point behind it.
 ValueId integers_of(ContribNode& n, ValueId v, std::size_t i, DataType type) {
+  if (n.has(i + 1) && n.type(i + 1) == type) return n.b.add("QuantizeLinear", {v, n.input(i), n.input(i + 1)});
   std::vector<ValueId> inputs{v, n.input(i)};
   if (n.has(i + 1)) inputs.push_back(n.input(i + 1));
-  return n.b.add("QuantizeLinear", inputs, {{"output_dtype", type}});
+  return n.b.add("QuantizeLinear", inputs, {{"output_dtype", type}});  // opset 21 has this attribute
 }
 
 // x, its scale and zero point, those of y: y is a function of x.

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "graph/onnx/dialect.h"
+
 namespace rewright::optimizer {
 
 namespace {
@@ -50,6 +52,12 @@ CertificateStep step_from(const json& value, int depth) {
     for (const json& body : value.at("bodies"))
       step.bodies.push_back({body.at("value").get<ValueId>(), body.at("attribute").get<std::string>(),
                              body.at("node").get<std::string>(), steps_from(body.at("steps"), depth + 1)});
+  } else if (value.contains("dialect")) {
+    const bool is_raised = value.at("dialect") == name(Dialect::kOnnxRuntime);
+    if (!is_raised && value.at("dialect") != name(Dialect::kStandard))
+      throw Error(ErrorCode::kBadInput, "unknown dialect " + value.at("dialect").dump());
+    step.kind = is_raised ? CertificateStep::Kind::kRaise : CertificateStep::Kind::kStandard;
+    if (is_raised) step.calls = value.at("calls").get<std::vector<std::string>>();
   } else if (value.contains("fold")) {
     step.kind = CertificateStep::Kind::kFold;
     step.folded = value.at("fold").get<std::vector<ValueId>>();
@@ -75,6 +83,14 @@ json to_value(const std::vector<CertificateStep>& steps) {
   for (const CertificateStep& step : steps) {
     if (step.kind == CertificateStep::Kind::kFold) {
       list.push_back({{"fold", step.folded}});
+      continue;
+    }
+    if (step.kind == CertificateStep::Kind::kStandard) {
+      list.push_back({{"dialect", name(Dialect::kStandard)}});
+      continue;
+    }
+    if (step.kind == CertificateStep::Kind::kRaise) {
+      list.push_back({{"dialect", name(Dialect::kOnnxRuntime)}, {"calls", step.calls}});
       continue;
     }
     if (step.kind == CertificateStep::Kind::kBodies) {

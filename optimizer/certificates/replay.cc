@@ -3,8 +3,10 @@
 #include <map>
 
 #include "graph/onnx/body.h"
+#include "graph/onnx/dialect.h"
 #include "optimizer/folding/fold.h"
 #include "optimizer/matching/region.h"
+#include "optimizer/raising/raise.h"
 #include "optimizer/saturation/saturation.h"
 
 namespace rewright::optimizer {
@@ -80,9 +82,24 @@ Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const
                    const AfterStep& after_step) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const CertificateStep& step = steps[i];
-    graph = step.kind == CertificateStep::Kind::kFold     ? fold(graph, step.folded, evaluator)
-            : step.kind == CertificateStep::Kind::kBodies ? replay_bodies(graph, step, i, index, evaluator)
-                                                          : replay_rewrites(graph, step, i, index);
+    switch (step.kind) {
+      case CertificateStep::Kind::kFold:
+        graph = fold(graph, step.folded, evaluator);
+        break;
+      case CertificateStep::Kind::kBodies:
+        graph = replay_bodies(graph, step, i, index, evaluator);
+        break;
+      case CertificateStep::Kind::kStandard:
+        graph = in_standard_dialect(graph).graph;
+        graph.tidy();
+        break;
+      case CertificateStep::Kind::kRaise:
+        graph = raised(graph, raisings_of(step.calls), index.options()).graph;
+        break;
+      case CertificateStep::Kind::kRewrite:
+      case CertificateStep::Kind::kSaturate:
+        graph = replay_rewrites(graph, step, i, index);
+    }
     if (after_step) after_step(step, graph);
   }
   return graph;

@@ -81,6 +81,11 @@ class FaultFinder {
       case CertificateStep::Kind::kBodies:
         describe_body(steps_[step].bodies[part - 1], fault);
         break;
+      case CertificateStep::Kind::kStandard:
+      case CertificateStep::Kind::kRaise:
+        fault.rules = steps_[step].calls;
+        fault.kind = Fault::Kind::kDialect;
+        break;
       default:
         describe_rule(before, next, step, part, fault);
     }
@@ -241,6 +246,8 @@ std::string_view name(Fault::Kind kind) {
       return "folding";
     case Fault::Kind::kBody:
       return "body";
+    case Fault::Kind::kDialect:
+      return "dialect";
     case Fault::Kind::kExport:
       return "export";
   }
@@ -263,6 +270,9 @@ std::string to_string(const Fault& fault) {
       break;
     case Fault::Kind::kBody:
       text = "rewriting the graph inside of a node (" + listed(fault.rules) + ")";
+      break;
+    case Fault::Kind::kDialect:
+      text = fault.rules.empty() ? "writing calls in ONNX's own operators" : "one of the operators " + listed(fault.rules);
       break;
     case Fault::Kind::kExport:
       text = "writing what was found" + (fault.rules.empty() ? "" : " by " + listed(fault.rules));

@@ -18,6 +18,7 @@ struct Fault {
     kRule,     // a rewrite
     kFolding,  // an evaluated constant
     kBody,     // rewrites of a graph inside a node
+    kDialect,  // calls were written in another dialect
     kExport,   // the graph is right, but export and import change it
   };
   Kind kind = Kind::kRule;
@@ -28,7 +29,7 @@ struct Fault {
   std::optional<Graph> smallest;   // the smallest graph found that shows the fault; its sizes are known
   std::string file;                // the file it was written to
 };
-std::string_view name(Fault::Kind kind);  // "rule", "folding", "body", "export"
+std::string_view name(Fault::Kind kind);  // "rule", "folding", "body", "dialect", "export"
 std::string to_string(const Fault& fault);
 
 // Compares graphs. Also false if the second cannot be executed where the first can.

@@ -118,6 +118,8 @@ def _faults(facts):
     for fault in check["differs"]:
         shown = f"; {fault['file']} shows it, please report it" if fault["file"] else ""
         yield f"{fault['what']} changed the model's results, which is a fault of rewright: it was left out{shown}"
+    for node in facts["not_standard"]:
+        yield f"node {node['node']!r} ({node['operator']}) has no form in ONNX's own operators: {node['reason']}"
     if not facts["changed"] and check["runs"] == 0 and facts["outcome"].startswith("the given graph"):
         yield f"{facts['outcome']} ({check['reason']})"
     if facts["kept_inputs"]:

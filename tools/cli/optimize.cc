@@ -44,6 +44,7 @@ std::string summary(const OptimizeOptions& options, const OptimizeReport& r, con
   out << std::fixed << std::setprecision(3);
   out << options.input << " -> " << options.output << "  (" << r.device << ")\n";
   out << "  nodes      " << r.nodes_before << " -> " << r.nodes_after;
+  if (options.request.optimize.dialect == Dialect::kStandard) out << ", of ONNX's opset " << r.opset;
   if (!r.opaque.empty()) out << ", " << r.opaque.size() << " kept as they are (see rewright show --unsupported)";
   std::string chosen;
   for (const auto& name : facts.at("chosen_sizes"))
@@ -74,12 +75,16 @@ std::string summary(const OptimizeOptions& options, const OptimizeReport& r, con
 }
 
 // Warns of faults of the optimizer, and of checks that could not be made.
-void warn(const OptimizeReport& r) {
+void warn(const OptimizeReport& r, const optimizer::OptimizeOptions& options) {
   const auto line = [](const std::string& text) { std::cerr << "rewright: warning: " << text << "\n"; };
   for (const Fault& fault : r.check.differs)
     line(to_string(fault) + " changed the model's results, which is a fault of rewright: it was left out" +
          (fault.file.empty() ? "" : "; " + fault.file + " shows it, please report it"));
   for (const std::string& kernel : r.check.kernels) line(kernel);
+  for (const NotStandard& node : r.left)
+    line("node \"" + node.node + "\" (" + node.type + ") has no form in ONNX's own operators: " + node.reason);
+  if (options.dialect == Dialect::kStandard && options.check_runs > 0 && r.check.runs == 0)
+    line("what was written in ONNX's own operators was not compared: " + r.check.reason);
   if (!r.changed && r.check.runs == 0 && r.outcome.starts_with("the given graph"))
     line(r.outcome + " (" + r.check.reason + ")");
 }
@@ -148,7 +153,7 @@ int optimize_model(const OptimizeOptions& options, const Target& target) {
                               progress.update(p.stage, p.fraction, note.str());
                             });
   }
-  warn(done.result.report);
+  warn(done.result.report, options.request.optimize);
   const std::string written = target.write(done.result.graph);
   nlohmann::json proof;
   if (options.prove) {
@@ -177,7 +182,7 @@ int optimize_model(const OptimizeOptions& options, const Target& target) {
               << " weights are inputs as well, which a caller may give: they were not folded (--fix-inputs makes constants of "
                  "them)\n";
   write_json(options.common, facts);
-  return is_proved ? kDone : kNo;
+  return is_proved && done.result.report.left.empty() ? kDone : kNo;
 }
 
 // Optimizes the model of a folder, and copies its other files.
