@@ -256,7 +256,6 @@ class Lowering {
   }
 
   Graph written(const Part& part, int opset) const {
-    if (!changes(part, opset)) return part.graph;
     Graph result = part.graph;
     result.drop_nodes_from(0);
     std::set<std::string> domains;

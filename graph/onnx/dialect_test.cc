@@ -83,6 +83,11 @@ TEST_CASE("the opset stays where nothing needs a later one, and nodes of the mod
   check_same(given, standard.graph);
 }
 
+TEST_CASE("domains that nothing uses are not imported, even where nothing is lowered") {
+  const Graph given = import_text("agraph (float[3, 4] x) => (float[3, 4] y) { y = Relu (x) }", 17, {}, kContrib);
+  CHECK(domains(written(in_standard_dialect(given).graph)) == std::set<std::string>{""});
+}
+
 TEST_CASE("functions of the model are written as their bodies") {
   const Graph given = import_text(R"(agraph (float[2, 3] x) => (float[2, 3] y) {
     a = local.twice <by = 2.5> (x)
