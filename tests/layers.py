@@ -58,6 +58,7 @@ plans/simulation
 plans/cuts
 plans/partition
 plans/groups
+plans/pipelines
 plans
 plans/execution
 equivalence/checker
