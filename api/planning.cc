@@ -35,10 +35,16 @@ const std::vector<PlanOption>& options_of_plans() {
       option<Request>("machine", text("FILE"), MEMBER(machine), "the machine's file (docs/plans.md)"),
       option<Request>("batch", count<std::int64_t>(), MEMBER(batch), "what the model's open sizes stand for"),
       option<Request>("for", choice(purpose_choices()), MEMBER(for_training), "what is planned: a step of training, or a run"),
-      option<Request>("strategy", text("NAME"), MEMBER(search.strategy),
-                      "auto, data, zero, tensor, hybrid or spatial; or two of them, between groups and within: data+tensor"),
+      option<Request>(
+          "strategy", text("NAME"), MEMBER(search.strategy),
+          "auto, data, zero, tensor, hybrid or spatial; or two of them, between groups and within: data+tensor; or "
+          "pipeline, or pipeline:NAME with gpipe, 1f1b, interleaved, pipedream, pipedream-2bw, chimera, zb-h1, zb-v"),
       option<Request>("groups", count<std::size_t>(), MEMBER(search.groups),
                       "of processes, in a plan of two levels (0: the machine's nodes)"),
+      option<Request>("stages", count<std::size_t>(), MEMBER(search.stages),
+                      "processes of a pipeline (0: the machine's devices)"),
+      option<Request>("micro-batches", count<std::size_t>(), MEMBER(search.micro_batches),
+                      "of a pipeline (0: the most that divide the batch, up to 4 for each process)"),
       option<Request>("budget", time(), MEMBER(search.seconds), "time for the search"),
       option<Request>("loss", text("NAME"), MEMBER(loss), "what training minimizes"),
       option<Request>("optimizer", text("NAME"), MEMBER(optimizer), "how parameters move: sgd, momentum, adam, ..."),
@@ -63,23 +69,27 @@ nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& outp
   const Plan& plan = found.plan;
   const plans::PlanPrediction& predicted = *plan.predicted;
   const auto most = [](const std::vector<double>& all) { return all.empty() ? 0 : *std::max_element(all.begin(), all.end()); };
-  return {{"output", output},
-          {"seconds", predicted.seconds},
-          {"lower_bound", predicted.lower_bound},
-          {"computing_seconds", most(predicted.computing_seconds)},
-          {"exchanging_seconds", most(predicted.exchanging_seconds)},
-          {"peak_bytes", predicted.most_bytes()},
-          {"bytes_sent", predicted.all_sent()},
-          {"processes", plan.all_processes()},
-          {"groups", plan.within ? plan.processes : 1},
-          {"strategy", plan.strategy},
-          {"strategies", found.strategies},
-          {"proved", true},
-          {"rules", found.rules},
-          {"search",
-           {{"seconds", found.search_seconds},
-            {"proof_seconds", found.proof_seconds},
-            {"stop_reason", found.timed_out ? "budget" : "done"}}}};
+  nlohmann::json facts{{"output", output},
+                       {"seconds", predicted.seconds},
+                       {"lower_bound", predicted.lower_bound},
+                       {"computing_seconds", most(predicted.computing_seconds)},
+                       {"exchanging_seconds", most(predicted.exchanging_seconds)},
+                       {"peak_bytes", predicted.most_bytes()},
+                       {"bytes_sent", predicted.all_sent()},
+                       {"processes", plan.all_processes()},
+                       {"groups", plan.within ? plan.processes : 1},
+                       {"strategy", plan.strategy},
+                       {"strategies", found.strategies},
+                       {"proved", found.proved},
+                       {"rules", found.rules},
+                       {"search",
+                        {{"seconds", found.search_seconds},
+                         {"proof_seconds", found.proof_seconds},
+                         {"stop_reason", found.timed_out ? "budget" : "done"}}}};
+  if (predicted.bubble) facts["bubble"] = *predicted.bubble;
+  if (plan.pipeline) facts["stages"] = plan.pipeline->schedule.stages, facts["micro_batches"] = plan.processes;
+  if (!found.proved) facts["reason"] = found.reason;
+  return facts;
 }
 
 // Writes what is asked for of a simulated step.
@@ -102,6 +112,9 @@ std::span<const PlanOption> plan_options() { return options_of_plans(); }
 MadePlan make_plan(const Graph& model, const std::string& name, const PlanRequest& request, const std::string& output) {
   if (request.machine.empty()) throw Error(ErrorCode::kUsage, "a plan needs a machine", {}, "--machine FILE (docs/plans.md)");
   const Machine machine = plans::read_machine(request.machine);
+  if (request.search.strategy.starts_with("pipeline") && !request.report.empty())
+    throw Error(ErrorCode::kUnsupported, "there is no page of pipelines yet", "--report",
+                "--trace FILE writes the simulated step");
   const auto batch = request.batch > 0 ? std::optional(request.batch) : std::nullopt;
   const PlannedGraph planned = planned_graph(model, name, request.for_training, batch, request.loss, request.optimizer);
   runtime::FoundPlan found;

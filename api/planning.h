@@ -26,7 +26,7 @@ using PlanOption = RequestOption<PlanRequest>;
 std::span<const PlanOption> plan_options();
 
 struct MadePlan {
-  plans::Plan plan;   // proved
+  plans::Plan plan;   // proved, if its facts say so
   std::string text;   // the file's content
   std::string facts;  // the JSON report of the command line
 };

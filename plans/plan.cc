@@ -169,6 +169,13 @@ PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std
     } catch (const Error& e) {
       result.reason = e.what();
     }
+  if (result.reason.empty() && plan.pipeline) try {
+      const GroupGraph group = group_of(plan, graph, replaced, 0);
+      const MicroBatchRoles roles = roles_of(group, plan.purpose == "training");
+      result.reason = fault_of_pipeline(*plan.pipeline, group, roles, static_cast<std::size_t>(plan.processes));
+    } catch (const Error& e) {
+      result.reason = e.what();
+    }
   result.rules = cuts.proofs();
   result.proved = result.reason.empty();
   return result;

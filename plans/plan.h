@@ -17,6 +17,7 @@
 #include "graph/graph.h"
 #include "plans/groups/group_graph.h"
 #include "plans/partition/partition.h"
+#include "plans/pipelines/stages.h"
 
 namespace rewright::plans {
 
@@ -25,6 +26,7 @@ struct PlanPrediction {
   double seconds = 0, lower_bound = 0;                                                // of a step
   std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
   std::vector<double> node_seconds;                                                   // of what is cut last
+  std::optional<double> bubble;  // of a pipeline: the share of a step in which a process does not compute, mean over them
 
   double most_bytes() const;  // of the fullest process
   double all_sent() const;
@@ -42,10 +44,15 @@ struct Plan {
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
   // Of a plan of two levels: `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).
   std::shared_ptr<const Plan> within;
+  // Of a pipeline: `processes` counts micro-batches, and this divides the work of one among stages.
+  std::shared_ptr<const Pipeline> pipeline;
 
   std::optional<PlanPrediction> predicted;
 
-  std::int64_t all_processes() const { return processes * (within ? within->processes : 1); }
+  std::int64_t all_processes() const {
+    return pipeline ? static_cast<std::int64_t>(pipeline->schedule.processes.size())
+                    : processes * (within ? within->processes : 1);
+  }
 };
 
 Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
@@ -145,6 +147,7 @@ constexpr std::pair<const char*, std::vector<double> PlanPrediction::*> kListsOf
 json write(const PlanPrediction& p) {
   json result{{"seconds", p.seconds}, {"lower_bound", p.lower_bound}};
   for (const auto& [key, list] : kListsOfPrediction) result[key] = p.*list;
+  if (p.bubble) result["bubble"] = *p.bubble;
   return result;
 }
 
@@ -157,12 +160,56 @@ PlanPrediction read_prediction(const json& value) {
   p.seconds = number(at(value, "seconds")), p.lower_bound = number(at(value, "lower_bound"));
   for (const auto& [key, list] : kListsOfPrediction)
     for (const json& n : at(value, key)) (p.*list).push_back(number(n));
+  if (value.contains("bubble")) p.bubble = number(value.at("bubble"));
   return p;
 }
 
+constexpr SendTime kSendTimes[] = {SendTime::kBefore, SendTime::kForward, SendTime::kBackward, SendTime::kAfter};
+
+json write(const Pipeline& pipeline) {
+  json lines = json::array(), sends = json::array();
+  std::istringstream schedule(write_schedule(pipeline.schedule));
+  for (std::string line; std::getline(schedule, line);) lines.push_back(line);
+  for (const StageSend& s : pipeline.sends)
+    sends.push_back({{"value", s.value}, {"from", s.from}, {"to", s.to}, {"time", name(s.time)}});
+  return {{"schedule", std::move(lines)}, {"nodes", pipeline.nodes}, {"given", pipeline.given}, {"sends", std::move(sends)}};
+}
+
+Pipeline read_pipeline(const json& value) {
+  Pipeline result;
+  std::string schedule;
+  for (const json& line : at(value, "schedule")) {
+    if (!line.is_string()) refuse("\"schedule\" is no list of lines");
+    schedule += line.get<std::string>() + "\n";
+  }
+  result.schedule = read_schedule(schedule, "its schedule");
+  const auto stage_of = [](const json& number) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= static_cast<std::uint64_t>(kMostProcesses))
+      refuse("\"pipeline\" has a stage " + number.dump());
+    return number.get<std::uint32_t>();
+  };
+  for (const json& number : at(value, "nodes")) result.nodes.push_back(stage_of(number));
+  for (const json& number : at(value, "given")) result.given.push_back(stage_of(number));
+  for (const json& send : at(value, "sends")) {
+    StageSend s;
+    s.value = static_cast<ValueId>(whole_number(send, "value", 0, kMost >> 10));
+    s.from = stage_of(at(send, "from")), s.to = stage_of(at(send, "to"));
+    const std::string time = text_of(send, "time");
+    const auto known = std::find_if(std::begin(kSendTimes), std::end(kSendTimes), [&](SendTime t) { return name(t) == time; });
+    if (known == std::end(kSendTimes)) refuse("\"" + time + "\" is no time of a message");
+    s.time = *known;
+    result.sends.push_back(s);
+  }
+  return result;
+}
+
 json write(const Plan& plan, const Graph& graph) {
-  json result{{"format", "rewright plan 1"}, {"for", plan.purpose},      {"processes", plan.processes},
-              {"strategy", plan.strategy},   {"graph", plan.graph_hash}, {"values", plan.given.size()}};
+  json result{{"format", "rewright plan 1"},
+              {"for", plan.purpose},
+              {"processes", plan.pipeline ? plan.all_processes() : plan.processes},
+              {"strategy", plan.strategy},
+              {"graph", plan.graph_hash},
+              {"values", plan.given.size()}};
   if (plan.batch) result["batch"] = *plan.batch;
   if (plan.purpose == "training") result["loss"] = plan.loss, result["update"] = plan.update;
   json nodes = json::array(), given = json::array(), exchanges = json::array();
@@ -187,6 +234,7 @@ json write(const Plan& plan, const Graph& graph) {
     exchanges.push_back(std::move(entry));
   }
   result["nodes"] = std::move(nodes), result["given"] = std::move(given), result["exchanges"] = std::move(exchanges);
+  if (plan.pipeline) result["micro_batches"] = plan.processes, result["pipeline"] = write(*plan.pipeline);
   if (plan.predicted) result["predicted"] = write(*plan.predicted);
   return result;
 }
@@ -222,6 +270,13 @@ Plan read(const json& file, bool is_inner) {
     plan.exchanges.push_back(std::move(exchange));
   }
   if (file.contains("predicted")) plan.predicted = read_prediction(file.at("predicted"));
+  if (file.contains("pipeline")) {
+    plan.pipeline = std::make_shared<const Pipeline>(read_pipeline(file.at("pipeline")));
+    if (is_inner || file.contains("within")) refuse("a pipeline has one level");
+    if (plan.all_processes() != plan.processes)
+      refuse("its schedule is for " + std::to_string(plan.all_processes()) + " processes");
+    plan.processes = whole_number(file, "micro_batches", 1, kMostProcesses);
+  }
   if (!file.contains("within")) return plan;
   if (is_inner) refuse("it has more than two levels");
   plan.within = std::make_shared<const Plan>(read(file.at("within"), true));

@@ -97,6 +97,56 @@ class Plans(ProgramTest):
         self.write("wrong.plan", plan)
         self.fails(3, "no plan", "show", self.path("wrong.plan"))
 
+    def test_pipelines(self):
+        options = ["--batch", "64", "--stages", "2", "--micro-batches", "4"]
+        for schedule in ("gpipe", "1f1b", "chimera", "zb-h1"):
+            facts = self.plan(*options, "--strategy", "pipeline:" + schedule, "--trace", self.path("trace.json"))
+            self.assertEqual((facts["processes"], facts["stages"], facts["micro_batches"]), (2, 2, 4))
+            self.assertTrue(facts["proved"])
+            self.assertLessEqual(facts["lower_bound"], facts["seconds"])
+            self.assertTrue(0 <= facts["bubble"] < 1)
+            self.assertTrue(json.loads((self.folder / "trace.json").read_text())["traceEvents"])
+            self.assertTrue(self.report("plan", "--check", self.path("out.plan"), self.path("model.onnx"))["proved"])
+        shown = self.report("show", self.path("out.plan"))
+        self.assertEqual((shown["pipeline"]["stages"], len(shown["pipeline"]["schedule"]), sum(shown["pipeline"]["sends"].values()) > 0), (2, 2, True))
+        plan = json.loads((self.folder / "out.plan").read_text())
+        plan["pipeline"]["sends"].pop()
+        self.write("wrong.plan", plan)
+        checked = self.report("plan", "--check", self.path("wrong.plan"), self.path("model.onnx"), status=1)
+        self.assertIn("nothing sends", checked["reason"])
+        plan["pipeline"]["schedule"].append("process 2: G0.0")
+        self.write("wrong.plan", plan)
+        self.fails(3, "is no action", "plan", "--check", self.path("wrong.plan"), self.path("model.onnx"))
+
+    def test_pipelines_for_inference_and_the_best_one(self):
+        facts = self.plan("--batch", "64", "--for", "inference", "--strategy", "pipeline", "--stages", "3")
+        self.assertTrue(facts["proved"])
+        self.assertEqual(facts["micro_batches"], 8)  # of 64 samples, up to 4 for each process
+        self.assertIn("pipeline:1f1b", facts["strategies"])
+        inputs = self.path("x.npy")
+        numpy.save(inputs, numpy.zeros((64, 64), "float32"))
+        arguments = ["--plan", self.path("out.plan"), "--input", "x=" + inputs, "--output-dir", self.path("results")]
+        self.assertIn("is not executed yet", self.error("run", self.path("model.onnx"), *arguments, status=3))
+
+    def test_stale_weights_are_not_proved(self):
+        facts = self.report("plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("out.plan"), "--batch", "64",
+                            "--strategy", "pipeline:pipedream", "--stages", "2", "--micro-batches", "4", status=1)  # fmt: skip
+        self.assertFalse(facts["proved"])
+        self.assertIn("asynchronous", facts["reason"])
+        self.assertFalse(self.report("plan", "--check", self.path("out.plan"), self.path("model.onnx"), status=1)["proved"])
+
+    def test_pipelines_that_cannot_be(self):
+        options = ["plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("out.plan"), "--batch", "64"]
+        for text, more in (
+            ("there is no schedule", ["pipeline:2f2b"]),
+            ("64 samples are no 5 equal micro-batches", ["pipeline:1f1b", "--micro-batches", "5"]),
+            ("the machine has 4", ["pipeline:1f1b", "--stages", "5"]),
+            ("nodes to divide", ["pipeline:interleaved", "--micro-batches", "4", "--for", "inference"]),
+            ("even number of processes", ["pipeline:chimera", "--stages", "3"]),
+            ("inference has none", ["pipeline:pipedream", "--for", "inference"]),
+        ):
+            self.fails(2, text, *options, "--strategy", *more)
+
     def test_bad_input(self):
         model, machine, out = self.path("model.onnx"), self.path("machine.json"), self.path("out.plan")
         self.plan("--batch", "64")

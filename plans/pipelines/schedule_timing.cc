@@ -29,7 +29,7 @@ class ScheduleTimer {
       auto& starts = result.starts.emplace_back();
       for (std::size_t n = 0; n < schedule_.processes[p].size(); ++n) {
         const PipelineAction& a = schedule_.processes[p][n];
-        starts.push_back(ends_[p][n] - seconds(a));
+        starts.push_back(begins_[p][n]);
         result.alone = std::max(result.alone, ends_[p][n]);
         if (a.kind == ActionKind::kUpdate) continue;
         double& end = step_ends[a.micro_batch / schedule_.micro_batches];
@@ -60,6 +60,7 @@ class ScheduleTimer {
   void ends_of(std::size_t from) {
     ends_.resize(schedule_.processes.size());
     for (std::size_t p = 0; p < ends_.size(); ++p) ends_[p].assign(schedule_.processes[p].size(), kNever);
+    begins_ = ends_;
     std::vector<ActionPlace> needed;
     for (const ActionPlace at : order_) {
       double begin = at.index > 0 ? ends_[at.process][at.index - 1] : from == kAll || from == at.process ? 0 : kNever;
@@ -67,6 +68,7 @@ class ScheduleTimer {
       needs_.each(at, needed);
       for (const ActionPlace& n : needed)
         begin = std::max(begin, ends_[n.process][n.index] + (n.process == at.process ? 0 : times_.message));
+      begins_[at.process][at.index] = begin;
       ends_[at.process][at.index] = begin + seconds(schedule_.processes[at.process][at.index]);
     }
   }
@@ -102,7 +104,7 @@ class ScheduleTimer {
   const ScheduleTimes& times_;
   const ActionNeeds needs_;
   std::vector<ActionPlace> order_;
-  std::vector<std::vector<double>> ends_;
+  std::vector<std::vector<double>> begins_, ends_;
 };
 
 }  // namespace

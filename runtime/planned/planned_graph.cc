@@ -179,6 +179,8 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
   });
   processes.broadcast(text, 0);
   Plan plan = plans::read_plan(text, file);
+  if (plan.pipeline)
+    throw Error(ErrorCode::kBadInput, "the plan is a pipeline: it can be proved and simulated, but is not executed yet", file);
   if (plan.all_processes() != static_cast<std::int64_t>(processes.size()))
     throw Error(ErrorCode::kBadInput,
                 "the plan is for " + std::to_string(plan.all_processes()) + " processes, and " +

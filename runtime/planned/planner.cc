@@ -13,6 +13,7 @@
 #include "optimizer/costs/cost_model.h"
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
+#include "runtime/planned/pipeline_planner.h"
 
 namespace rewright::runtime {
 
@@ -20,15 +21,6 @@ namespace {
 
 using plans::ChoiceFinder, plans::CutFinder, plans::GroupGraph, plans::Machine, plans::NodeChoice, plans::OperandTypes;
 using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::Plan, plans::PlanPrediction, plans::Simulation;
-
-// On one of `parts` devices that share the work evenly.
-OperatorSeconds seconds_on(const Machine& machine, std::size_t parts = 1) {
-  return
-      [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
-        const OperatorTraits traits = operator_traits(op, attributes, types);
-        return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
-      };
-}
 
 // The slowest of the messages between neighbours in a ring of every `stride`-th device; the fastest, for a bound.
 void set_links(const Machine& machine, std::size_t stride, std::size_t count, PartitionOptions& options, bool fastest = false) {
@@ -167,7 +159,7 @@ class Planner {
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
-    ChoiceFinder choices(static_cast<std::int64_t>(groups), seconds_on(machine_, size), cuts_);
+    ChoiceFinder choices(static_cast<std::int64_t>(groups), device_seconds(machine_, size), cuts_);
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(groups);
     set_links(machine_, size, groups, options, true);
@@ -228,7 +220,7 @@ class Planner {
     if (!level.partition.found) return level;
     level.group = group_graph(planned_.graph, level.partition, between, 0);
     level.work = planned_group(planned_, level.group);
-    level.choices = std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), seconds_on(machine_), cuts_);
+    level.choices = std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), device_seconds(machine_), cuts_);
     for (const auto& [n, exchange] : level.group.exchanges) {
       const Node& node = *level.group.graph.nodes()[n];
       const TensorType& type = level.group.graph.value(node.outputs[0]).type;
@@ -244,7 +236,7 @@ class Planner {
     auto& known = finders_[groups];
     if (!known) {
       const auto count = static_cast<std::int64_t>(groups);
-      known = std::make_unique<ChoiceFinder>(count, seconds_on(machine_, size), cuts_);
+      known = std::make_unique<ChoiceFinder>(count, device_seconds(machine_, size), cuts_);
       if (size > 1) known->keep_only([count](const NodeChoice& c) { return why_not_alike(c, count).empty(); });
     }
     return *known;
@@ -412,6 +404,7 @@ class Search {
 }  // namespace
 
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
+  if (is_pipeline(search.strategy)) return find_pipeline(planned, machine, search);
   Search searching(planned, machine, search);
   FoundPlan result = searching.run();
   const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
@@ -421,18 +414,27 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
   return result;
 }
 
+OperatorSeconds device_seconds(const Machine& machine, std::size_t parts) {
+  return
+      [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
+        const OperatorTraits traits = operator_traits(op, attributes, types);
+        return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
+      };
+}
+
 void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {
+  if (plan.pipeline) return simulate_pipeline_plan(simulation, plan, planned);
   PartitionOptions options;
   if (!plan.within) {
     options.processes = plan.processes, options.replaced = planned.replaced;
     const Partition whole =
-        with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, seconds_on(simulation.machine()));
+        with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, device_seconds(simulation.machine()));
     return simulate(simulation, planned.graph, whole, options, nullptr, 1);
   }
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
   options.processes = plan.within->processes, options.replaced = group.replaced;
   const Partition inner =
-      with_seconds(partition_within(*plan.within, group), group.graph, options.processes, seconds_on(simulation.machine()));
+      with_seconds(partition_within(*plan.within, group), group.graph, options.processes, device_seconds(simulation.machine()));
   simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes));
 }
 

@@ -17,16 +17,21 @@
 namespace rewright::runtime {
 
 struct PlanSearch {
-  // One of strategies(), or two of them for two levels: "data+tensor" cuts samples between groups, and layers within.
+  // One of strategies(), or two of them for two levels: "data+tensor" cuts samples between groups, and layers within. Or
+  // "pipeline:NAME", one of plans::schedule_names(); "pipeline" is the best of those that compute what one process computes.
   std::string strategy = "auto";
-  std::size_t groups = 0;   // of two levels; 0: the machine's nodes
-  double seconds = 120;     // for the search
-  unsigned seed = 0;        // of changes at random (plans/groups/refine.h)
-  std::size_t moves = 300;  // of them
+  std::size_t groups = 0;         // of two levels; 0: the machine's nodes
+  std::size_t stages = 0;         // of a pipeline: the processes; 0: the machine's devices
+  std::size_t micro_batches = 0;  // of a pipeline; 0: the most that divide the batch, up to 4 for each process
+  double seconds = 120;           // for the search
+  unsigned seed = 0;              // of changes at random (plans/groups/refine.h)
+  std::size_t moves = 300;        // of them
 };
 
 struct FoundPlan {
-  plans::Plan plan;                          // proved
+  plans::Plan plan;  // proved, but for some pipelines
+  bool proved = true;
+  std::string reason;                        // where it is not proved
   std::map<std::string, double> strategies;  // seconds of a step by each that was tried and fits
   std::size_t rules = 0;                     // that the proof needs
   double search_seconds = 0, proof_seconds = 0;
@@ -35,6 +40,9 @@ struct FoundPlan {
 
 // Throws Error(kUsage) for a strategy that there is not, Error(kMissing) if nothing fits into the machine's memory.
 FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search);
+
+// The price of an operator on one of `parts` devices that share the work evenly, by the machine's roofline.
+plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::size_t parts = 1);
 
 // A step as the plan says on a machine of as many devices.
 void simulate_plan(plans::Simulation& simulation, const plans::Plan& plan, const PlannedGraph& planned);

@@ -65,20 +65,25 @@ int make(const PlanOptions& options) {
   write_file(options.output, made.text);
   const nlohmann::json facts = nlohmann::json::parse(made.facts);
   const plans::PlanPrediction& predicted = *plan.predicted;
+  const bool proved = facts.at("proved").get<bool>();
   std::ostringstream text;
-  text << options.output << ": " << plan.all_processes() << " processes, strategy " << plan.strategy << ", proved ("
-       << facts.at("rules").get<int>() << " rules)\n"
+  text << options.output << ": " << plan.all_processes() << " processes, strategy " << plan.strategy << ", "
+       << (proved ? "proved (" + facts.at("rules").dump() + " rules)" : "not proved: " + facts.at("reason").get<std::string>())
+       << "\n"
        << "  a step         " << milliseconds(predicted.seconds) << " (lower bound " << milliseconds(predicted.lower_bound)
        << ")\n"
        << "  memory         " << std::setprecision(4) << predicted.most_bytes() / 1e6 << " MB in the fullest process\n"
        << "  sent           " << predicted.all_sent() / 1e6 << " MB\n";
+  if (plan.pipeline)
+    text << "  pipeline       " << plan.pipeline->schedule.stages << " stages, " << plan.processes << " micro-batches, waiting "
+         << *predicted.bubble * 100 << "% of a step\n";
   for (const auto& [exchange, count] : exchange_counts(plan))
     text << "  " << std::left << std::setw(15) << exchange << count << "\n";
   for (const auto& [strategy, seconds] : facts.at("strategies").items())
     text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds.get<double>()) << "\n";
   say(options.common, text.str());
   write_json(options.common, facts);
-  return kDone;
+  return proved ? kDone : kNo;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ json operators(const Plan& plan, const json& file, const std::string& level, boo
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
     const std::string cut = plan.cuts[n] ? to_string(*plan.cuts[n]) : "whole";
     std::string op = file.at("nodes").at(n).value("operator", "");
-    if (op == "opaque" && is_last && !level.empty()) op = "(between groups)";
+    if (op == "opaque" && level == "within") op = "(between groups)";
     CutTotal& total = totals[{op, cut}];
     ++total.nodes;
     if (is_last && predicted && n < predicted->node_seconds.size()) total.seconds += predicted->node_seconds[n];
@@ -71,6 +71,49 @@ json processes(const PlanPrediction& p) {
       result.push_back({{"first", i}, {"last", i}, {"predicted", entry}});
   }
   return result;
+}
+
+// The stages, what they send each other, and the schedule.
+json pipeline_of(const Plan& plan) {
+  const plans::Pipeline& pipeline = *plan.pipeline;
+  std::vector<std::size_t> nodes(pipeline.schedule.stages, 0);
+  for (const std::uint32_t stage : pipeline.nodes)
+    if (stage < nodes.size()) ++nodes[stage];
+  std::map<std::string, int> sends;
+  for (const plans::StageSend& s : pipeline.sends) ++sends[std::string(name(s.time))];
+  json schedule = json::array();
+  for (const auto& list : pipeline.schedule.processes) {
+    std::string line;
+    for (const plans::PipelineAction& a : list) line += (line.empty() ? "" : " ") + to_string(a);
+    schedule.push_back(line);
+  }
+  return {{"stages", pipeline.schedule.stages},
+          {"micro_batches", pipeline.schedule.micro_batches},
+          {"nodes_by_stage", nodes},
+          {"sends", sends},
+          {"schedule", schedule}};
+}
+
+constexpr std::size_t kShownOfSchedule = 110;  // characters of a process's line
+
+std::string pipeline_text(const json& pipeline, const Plan& plan) {
+  std::ostringstream text;
+  text << "  " << pipeline.at("micro_batches").get<int>() << " micro-batches through " << pipeline.at("stages").get<int>()
+       << " stages";
+  if (plan.predicted && plan.predicted->bubble)
+    text << ", waiting " << std::setprecision(4) << *plan.predicted->bubble * 100 << "% of a step";
+  text << "\n  nodes by stage ";
+  for (const json& count : pipeline.at("nodes_by_stage")) text << " " << count.get<int>();
+  text << "\n  values sent    ";
+  for (const auto& [time, count] : pipeline.at("sends").items()) text << " " << count.get<int>() << " " << time;
+  text << "\n";
+  std::size_t process = 0;
+  for (const json& line : pipeline.at("schedule")) {
+    std::string shown = line.get<std::string>();
+    if (shown.size() > kShownOfSchedule) shown = shown.substr(0, shown.rfind(' ', kShownOfSchedule)) + " ...";
+    text << "  process " << process++ << ": " << shown << "\n";
+  }
+  return text.str();
 }
 
 std::string column(double value, int width) {
@@ -126,7 +169,7 @@ int show_plan(const std::string& file, const CommonOptions& common) try {
   const Plan plan = plans::read_plan(mapped.text(), file);
   const json content = json::parse(mapped.text());
   const PlanPrediction* predicted = plan.predicted ? &*plan.predicted : nullptr;
-  const std::string outer = plan.within ? "groups" : "", inner = "within";
+  const std::string outer = plan.within ? "groups" : plan.pipeline ? "micro-batches" : "", inner = "within";
   json report{{"plan", file},
               {"for", plan.purpose},
               {"processes", plan.all_processes()},
@@ -139,10 +182,12 @@ int show_plan(const std::string& file, const CommonOptions& common) try {
       report["operators"].push_back(std::move(o));
     for (json& e : exchanges(*plan.within, content.at("within"), inner)) report["exchanges"].push_back(std::move(e));
   }
+  if (plan.pipeline) report["pipeline"] = pipeline_of(plan);
   std::ostringstream text;
   text << file << ": " << plan.purpose << (plan.batch ? ", batch " + std::to_string(*plan.batch) : "") << ", "
        << plan.all_processes() << " processes" << (plan.within ? " in " + std::to_string(plan.processes) + " groups" : "")
        << ", strategy " << plan.strategy << "\n";
+  if (plan.pipeline) text << pipeline_text(report.at("pipeline"), plan);
   if (predicted) {
     report["seconds"] = predicted->seconds, report["lower_bound"] = predicted->lower_bound;
     report["by_process"] = processes(*predicted);
