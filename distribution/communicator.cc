@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "distribution/all_reduce.h"
 #include "distribution/device_sums.h"
+#include "distribution/mail.h"
 #include "distribution/plugin.h"
 
 namespace rewright::distribution {
@@ -176,6 +177,12 @@ std::string mpi_version() {
   } catch (const Error&) {
     return {};
   }
+}
+
+void leave_starter() {
+  if (started_as().size <= 1) return;
+  const Plugin mpi{"MPI", "librewright_mpi.so", "rewright_leave_mpi"};
+  reinterpret_cast<void (*)()>(mpi.load("several processes were started, and ", {}))();
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -35,6 +36,8 @@ void end_mpi() {
   if (!has_ended()) MPI_Finalize();
 }
 
+bool started_here = false;  // MPI, by this plug-in: a fact of the process, as MPI itself is
+
 // Starts MPI unless the program has. MPI can start only once in a process, so it is finalized at exit.
 void start_mpi() {
   int started = 0, provided = 0;
@@ -47,6 +50,7 @@ void start_mpi() {
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
       throw Error(ErrorCode::kMissing, "MPI does not start");
     std::atexit(end_mpi);
+    started_here = true;
   }
   if (provided < MPI_THREAD_SERIALIZED)
     throw Error(ErrorCode::kMissing, "this MPI does not work in a program with threads", {},
@@ -106,6 +110,8 @@ class MpiCommunicator : public Communicator {
   }
 
   [[noreturn]] void abort(int status) override {
+    std::cout.flush();
+    if (has_ended()) std::_Exit(status);
     MPI_Abort(MPI_COMM_WORLD, status);
     std::_Exit(status);
   }
@@ -171,6 +177,10 @@ extern "C" const char* rewright_mpi_version() {
   MPI_Get_library_version(all, &length);
   text.assign(all, static_cast<std::size_t>(length));
   return text.c_str();
+}
+
+extern "C" void rewright_leave_mpi() {
+  if (rewright::distribution::started_here) rewright::distribution::end_mpi();
 }
 
 extern "C" rewright::distribution::Communicator* rewright_make_mpi_communicator() {

@@ -1,5 +1,7 @@
 #include "distribution/testing.h"
 
+#include <sys/socket.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -16,7 +18,7 @@ namespace rewright::testing {
 namespace {
 
 // Messages that were sent and not yet received, by sender and receiver.
-struct Mail {
+struct Post {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<std::vector<std::byte>>> boxes;
@@ -25,7 +27,7 @@ struct Mail {
 
 class ThreadCommunicator : public Communicator {
  public:
-  ThreadCommunicator(Mail& mail, std::size_t rank, std::size_t size) : mail_(mail), rank_(rank), size_(size) {}
+  ThreadCommunicator(Post& mail, std::size_t rank, std::size_t size) : mail_(mail), rank_(rank), size_(size) {}
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
 
@@ -45,14 +47,14 @@ class ThreadCommunicator : public Communicator {
   }
 
  private:
-  Mail& mail_;
+  Post& mail_;
   std::size_t rank_, size_;
 };
 
 }  // namespace
 
 void run_as_processes(std::size_t count, const std::function<void(Communicator&)>& process) {
-  Mail mail;
+  Post mail;
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < count; ++rank)
     threads.emplace_back([&, rank] {
@@ -67,6 +69,30 @@ void run_as_processes(std::size_t count, const std::function<void(Communicator&)
     });
   for (std::thread& thread : threads) thread.join();
   if (mail.failure) std::rethrow_exception(mail.failure);
+}
+
+void run_with_mail(std::size_t count, const std::function<void(Mail)>& process) {
+  std::vector<std::vector<int>> sockets(count, std::vector<int>(count, -1));
+  for (std::size_t a = 0; a < count; ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      int pair[2];
+      if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) throw Error(ErrorCode::kMissing, "there are no sockets left");
+      sockets[a][b] = pair[0], sockets[b][a] = pair[1];
+    }
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < count; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        process(Mail(rank, sockets[rank]));
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 Communicator& started_processes() {
