@@ -90,6 +90,7 @@ runtime/training/data
 runtime/training/graphs
 runtime/training/memory
 runtime/training/steps
+runtime/training/asynchronous
 runtime/planned
 api
 api/language

@@ -54,6 +54,8 @@ UpdateMethod update_method_from_name(std::string_view name) {
   throw Error(ErrorCode::kUsage, "no optimizer is called '" + std::string(name) + "'; there are " + known);
 }
 
+bool updates_by_elements(UpdateMethod method) { return method != UpdateMethod::kLars && method != UpdateMethod::kLamb; }
+
 std::vector<std::string> states_of(UpdateMethod method) {
   switch (method) {
     case UpdateMethod::kSgd:

@@ -30,6 +30,9 @@ struct Update {
   double trust = 0.001;               // lars: the share of its own norm that a parameter moves by
 };
 
+// Is the update elementwise? LARS and LAMB also need the norm of the whole parameter.
+bool updates_by_elements(UpdateMethod method);
+
 // The names of tensors that the method keeps for each parameter, with its shape and initially 0.
 std::vector<std::string> states_of(UpdateMethod method);
 

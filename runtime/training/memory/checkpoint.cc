@@ -3,7 +3,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -28,9 +30,8 @@ constexpr std::array<std::pair<DataType, std::string_view>, 11> kTypes{{{DataTyp
                                                                         {DataType::kUint64, "U64"}}};
 constexpr const char* kFacts = "__metadata__";
 
-}  // namespace
-
-void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesystem::path& file) {
+// The file up to the bytes of the tensors.
+std::string head_of(const TrainingCheckpoint& checkpoint) {
   nlohmann::json header;
   header[kFacts] = checkpoint.facts;
   std::size_t offset = 0;
@@ -48,24 +49,17 @@ void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesyste
   const auto length = static_cast<std::uint64_t>(text.size());
   std::array<char, 8> prefix;
   std::memcpy(prefix.data(), &length, prefix.size());
-  FileWriter out(file);
-  out.write(std::string_view(prefix.data(), prefix.size()));
-  out.write(text);
-  for (const auto& [name, tensor] : checkpoint.tensors) out.write(tensor.bytes());
-  out.commit();
+  return std::string(prefix.data(), prefix.size()) + text;
 }
 
-TrainingCheckpoint read_checkpoint(const std::filesystem::path& file) {
-  const FileBytes mapped = map_file(file);
-  const auto refuse = [&](const std::string& why) -> Error {
-    return {ErrorCode::kBadInput, "is no checkpoint: " + why, file.string()};
-  };
+TrainingCheckpoint parse(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner, const std::string& file) {
+  const auto refuse = [&](const std::string& why) -> Error { return {ErrorCode::kBadInput, "is no checkpoint: " + why, file}; };
   std::uint64_t length = 0;
-  if (mapped.bytes.size() < sizeof length) throw refuse("it is too short");
-  std::memcpy(&length, mapped.bytes.data(), sizeof length);
-  if (length > mapped.bytes.size() - sizeof length) throw refuse("its header is cut off");
-  const std::string_view text = mapped.text().substr(sizeof length, length);
-  const std::span<const std::byte> data = mapped.bytes.subspan(sizeof length + length);
+  if (bytes.size() < sizeof length) throw refuse("it is too short");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > bytes.size() - sizeof length) throw refuse("its header is cut off");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
+  const std::span<const std::byte> data = bytes.subspan(sizeof length + length);
   TrainingCheckpoint result;
   try {
     const nlohmann::json header = nlohmann::json::parse(text);
@@ -81,12 +75,39 @@ TrainingCheckpoint read_checkpoint(const std::filesystem::path& file) {
       const auto [begin, end] = entry.at("data_offsets").get<std::pair<std::size_t, std::size_t>>();
       const std::size_t bytes = static_cast<std::size_t>(element_count(sizes)) * byte_size(type->first);
       if (begin > end || end > data.size() || end - begin != bytes) throw refuse("tensor '" + name + "' lies outside of it");
-      result.tensors.emplace(name, Tensor(type->first, sizes, mapped.owner, data.data() + begin));
+      result.tensors.emplace(name, Tensor(type->first, sizes, owner, data.data() + begin));
     }
   } catch (const nlohmann::json::exception&) {
     throw refuse("its header is damaged");
   }
   return result;
+}
+
+}  // namespace
+
+std::string checkpoint_bytes(const TrainingCheckpoint& checkpoint) {
+  std::string bytes = head_of(checkpoint);
+  for (const auto& [name, tensor] : checkpoint.tensors)
+    bytes.append(reinterpret_cast<const char*>(tensor.bytes().data()), tensor.byte_count());
+  return bytes;
+}
+
+TrainingCheckpoint parse_checkpoint(std::string bytes, const std::string& name) {
+  const auto kept = std::make_shared<const std::string>(std::move(bytes));
+  return parse(std::as_bytes(std::span(*kept)), kept, name);
+}
+
+void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesystem::path& file) {
+  const std::string head = head_of(checkpoint);
+  FileWriter out(file);
+  out.write(head);
+  for (const auto& [name, tensor] : checkpoint.tensors) out.write(tensor.bytes());
+  out.commit();
+}
+
+TrainingCheckpoint read_checkpoint(const std::filesystem::path& file) {
+  const FileBytes mapped = map_file(file);
+  return parse(mapped.bytes, mapped.owner, file.string());
 }
 
 }  // namespace rewright::training

@@ -15,6 +15,11 @@ struct TrainingCheckpoint {
   std::map<std::string, Tensor> tensors;
 };
 
+// The bytes of such a file.
+std::string checkpoint_bytes(const TrainingCheckpoint& checkpoint);
+// Throws Error(kBadInput) for bytes that are none.
+TrainingCheckpoint parse_checkpoint(std::string bytes, const std::string& name);
+
 // Writes the whole file or nothing. Throws Error(kMissing) if there is no space, Error(kUnsupported) for types that the format
 // lacks.
 void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesystem::path& file);

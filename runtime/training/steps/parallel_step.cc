@@ -34,15 +34,10 @@ std::vector<ParameterKind> kinds(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-// Is the update elementwise? LARS and LAMB also need the norm of the whole parameter.
-bool updates_by_elements(const TrainingGraphOptions& options) {
-  return options.update.method != UpdateMethod::kLars && options.update.method != UpdateMethod::kLamb;
-}
-
 ParameterLayout layout_for(const TrainingGraphs& graphs, const TrainingGraphOptions& training, const ExchangeOptions& exchange,
                            std::size_t processes, const std::vector<Tensor>& parameters) {
   return {kinds(parameters), order_of_gradients(graphs.gradients, graphs.parameters.size()),
-          LayoutOptions{exchange.bucket_bytes, processes, exchange.zero > 0 && updates_by_elements(training)}};
+          LayoutOptions{exchange.bucket_bytes, processes, exchange.zero > 0 && updates_by_elements(training.update.method)}};
 }
 
 class ParallelStep final : public TrainingStep {

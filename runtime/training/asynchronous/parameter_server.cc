@@ -1,0 +1,273 @@
+#include "runtime/training/asynchronous/parameter_server.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <list>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/training/asynchronous/letters.h"
+#include "runtime/training/asynchronous/step_list.h"
+
+namespace rewright::training {
+
+namespace {
+
+std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
+
+// How far elastic weights move at each exchange: beta / workers with the paper's beta.
+constexpr double kElasticBeta = 0.9;
+
+// One shard of the weights, and the letters that wait for the bound of staleness.
+class ShardServer {
+ public:
+  ShardServer(AsynchronousRun& run, Mail& mail)
+      : run_(run),
+        mail_(mail),
+        workers_(mail.size() - run.asynchronous().servers),
+        weights_(run.owned(run.layout().shards(run.asynchronous().servers,
+                                               updates_by_elements(run.options().graph.update.method))[mail.rank()],
+                           run.options().threads)),
+        staleness_(run.asynchronous().max_staleness) {}
+
+  // Returns whether it was a letter for a shard.
+  bool handle(Letter& letter) {
+    switch (letter.kind) {
+      case kFetch:
+      case kPush:
+        waiting_.push_back(std::move(letter));
+        break;
+      case kGiveUpRead:
+        staleness_.forget(letter.from);
+        break;
+      case Mail::kLost:
+        staleness_.forget(letter.from);
+        waiting_.remove_if([&](const Letter& l) { return l.from == letter.from; });
+        break;
+      default:
+        return false;
+    }
+    answer_waiting();
+    return true;
+  }
+
+  OwnedWeights& weights() { return weights_; }
+  const StalenessCounts& counts() const { return staleness_.counts(); }
+  // Called with the sender and the steps of each result before it is applied; returns whether it counts.
+  std::function<bool(std::size_t, std::span<const std::int64_t>)> counts_as = {};
+
+ private:
+  // A worker's letters are answered in their order. Each answer may let others go on.
+  void answer_waiting() {
+    for (bool any = true; any;) {
+      any = false;
+      std::set<std::size_t> held;
+      for (auto letter = waiting_.begin(); letter != waiting_.end();) {
+        if (held.contains(letter->from) || !answer(*letter)) {
+          held.insert(letter->from);
+          ++letter;
+          continue;
+        }
+        letter = waiting_.erase(letter);
+        any = true;
+      }
+    }
+  }
+
+  bool answer(const Letter& letter) {
+    if (letter.kind == kFetch) {
+      // What is to come of an earlier read is as stale as that.
+      if (letter.numbers.at(0) == 0 || !staleness_.has_read(letter.from)) {
+        if (!staleness_.may_read(letter.from)) return false;
+        staleness_.read(letter.from);
+      }
+      const std::vector<float> weights = weights_.weights();
+      mail_.send(letter.from, kWeights, {}, bytes_of(weights));
+      return true;
+    }
+    if (!staleness_.may_apply(letter.from)) return false;
+    apply(letter);
+    return true;
+  }
+
+  void apply(const Letter& letter) {
+    const bool reads_on = letter.numbers.at(0) != 0, wants_answer = letter.numbers.at(1) != 0;
+    const std::span<const std::int64_t> steps = std::span(letter.numbers).subspan(2);
+    std::vector<float> moved;
+    if (is_new(letter.from, steps)) {
+      // A read does not go on where others wait for theirs.
+      const bool others_wait = std::ranges::any_of(waiting_, [&](const Letter& l) { return l.kind == kFetch; });
+      const bool goes_on = staleness_.apply(letter.from, reads_on && !others_wait);
+      switch (run_.asynchronous().mode) {
+        case Mode::kAdamDifferences:
+          weights_.add(letter.floats());
+          break;
+        case Mode::kElastic:
+          moved = weights_.approach(letter.floats(), static_cast<float>(kElasticBeta / static_cast<double>(workers_)));
+          break;
+        default:
+          weights_.update(letter.floats(), run_.rate(std::ranges::max(steps)), staleness_.version());
+      }
+      if (wants_answer) mail_.send(letter.from, kApplied, {goes_on}, bytes_of(moved));
+      return;
+    }
+    staleness_.forget(letter.from);
+    moved.resize(letter.floats().size());
+    if (wants_answer) mail_.send(letter.from, kApplied, {0}, bytes_of(moved));
+  }
+
+  // A step that two workers computed counts once.
+  bool is_new(std::size_t from, std::span<const std::int64_t> steps) {
+    if (counts_as) return counts_as(from, steps);
+    bool any = false;
+    for (const std::int64_t step : steps) any = seen_.insert(step).second || any;
+    return any;
+  }
+
+  AsynchronousRun& run_;
+  Mail& mail_;
+  const std::size_t workers_;
+  OwnedWeights weights_;
+  Staleness staleness_;
+  std::list<Letter> waiting_;
+  std::set<std::int64_t> seen_;
+};
+
+class Coordinator {
+ public:
+  Coordinator(AsynchronousRun& run, Mail& mail, const AsynchronousListener& listener)
+      : run_(run), mail_(mail), listener_(listener), shard_(run, mail), steps_(run.steps()) {
+    facts_.workers = mail.size() - run.asynchronous().servers;
+    shard_.counts_as = [this](std::size_t, std::span<const std::int64_t> steps) { return steps_.finish(steps); };
+  }
+
+  AsynchronousFacts work(const std::stop_token& stop) {
+    while (!steps_.over()) {
+      if (stop.stop_requested()) steps_.stop();
+      if (std::optional<Letter> letter = mail_.receive(kPatience)) handle(*letter);
+      give_steps();
+    }
+    facts_.seconds = seconds();
+    gather();
+    facts_.steps = steps_.done(), facts_.complete = steps_.complete(), facts_.steps_again = steps_.again();
+    return facts_;
+  }
+
+ private:
+  static constexpr double kPatience = 0.1;  // seconds until what cannot be seen in letters is looked at
+
+  bool is_server(std::size_t process) const { return process < run_.asynchronous().servers; }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  void handle(Letter& letter) {
+    if (letter.kind == kLoss) return report(letter.numbers.at(0), std::bit_cast<double>(letter.numbers.at(1)));
+    if (letter.kind == kNextStep) return asking_.push_back({letter.from, letter.numbers.at(0) != 0});
+    if (letter.kind == kFailed)
+      throw Error(static_cast<ErrorCode>(letter.numbers.at(0)),
+                  std::string(reinterpret_cast<const char*>(letter.bytes.data()), letter.bytes.size()));
+    const std::size_t from = letter.from;
+    const bool lost = letter.kind == Mail::kLost;
+    shard_.handle(letter);
+    if (lost) lose(from);
+  }
+
+  void report(std::int64_t step, double loss) {
+    if (!reported_.insert(step).second) return;
+    if (!std::isfinite(loss)) steps_.finish({&step, 1});
+    if (listener_.step) listener_.step(run_.report(std::ssize(reported_), loss, seconds()));
+  }
+
+  // Who gets no step waits, for it may have to compute those of another worker. First it sends what it has.
+  void give_steps() {
+    for (auto asking = asking_.begin(); asking != asking_.end() && !steps_.over();) {
+      std::optional<std::int64_t> step = steps_.next(asking->worker);
+      if (!step && asking->has_more) step = kSendFirst;
+      if (!step) step = steps_.late(asking->worker, late_after());
+      if (!step) {
+        ++asking;
+        continue;
+      }
+      mail_.send(asking->worker, kNextStep, {*step});
+      asking = asking_.erase(asking);
+    }
+  }
+
+  // Several times what a step takes.
+  double late_after() const {
+    const double each =
+        seconds() * static_cast<double>(facts_.workers) / static_cast<double>(std::max<std::size_t>(reported_.size(), 1));
+    return std::max(0.5, 5 * each * static_cast<double>(run_.asynchronous().push));
+  }
+
+  void lose(std::size_t process) {
+    if (is_server(process))
+      throw Error(ErrorCode::kMissing, "process " + std::to_string(process) + " of " + std::to_string(mail_.size()) +
+                                           ", a server, has ended with its shard of the weights");
+    std::erase_if(asking_, [&](const Asking& a) { return a.worker == process; });
+    steps_.lose(process);
+    ++facts_.workers_lost;
+    if (listener_.note)
+      listener_.note("process " + std::to_string(process) + " of " + std::to_string(mail_.size()) +
+                     " has ended: others compute its steps\n");
+    if (facts_.workers_lost == facts_.workers) throw Error(ErrorCode::kMissing, "all workers have ended");
+  }
+
+  void gather() {
+    for (std::size_t p = 1; p < mail_.size(); ++p) mail_.send(p, kEnd, {});
+    const std::vector<FlatRange> shards =
+        run_.layout().shards(run_.asynchronous().servers, updates_by_elements(run_.options().graph.update.method));
+    shard_.weights().copy_to(shards[0].of(std::span(run_.weights())));
+    facts_.staleness = shard_.counts();
+    std::set<std::size_t> missing;
+    for (std::size_t s = 1; s < run_.asynchronous().servers; ++s) missing.insert(s);
+    while (!missing.empty()) {
+      const Letter letter = *mail_.receive(-1);
+      if (!missing.contains(letter.from)) continue;
+      if (letter.kind == Mail::kLost) lose(letter.from);
+      if (letter.kind != kEnd) continue;
+      std::ranges::copy(letter.floats(), shards[letter.from].of(std::span(run_.weights())).begin());
+      facts_.staleness.add({letter.numbers.at(0), letter.numbers.at(1), letter.numbers.at(2)});
+      missing.erase(letter.from);
+    }
+  }
+
+  struct Asking {
+    std::size_t worker;
+    bool has_more;  // to send
+  };
+
+  AsynchronousRun& run_;
+  Mail& mail_;
+  const AsynchronousListener& listener_;
+  ShardServer shard_;
+  StepList steps_;
+  std::vector<Asking> asking_;
+  std::set<std::int64_t> reported_;
+  AsynchronousFacts facts_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+void serve(AsynchronousRun& run, Mail& mail) {
+  ShardServer shard(run, mail);
+  while (true) {
+    Letter letter = *mail.receive(-1);
+    if (letter.from == 0 && letter.kind == Mail::kLost) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
+    if (letter.kind == kEnd) break;
+    shard.handle(letter);
+  }
+  const StalenessCounts& counts = shard.counts();
+  mail.send(0, kEnd, {counts.updates, counts.total, counts.most}, bytes_of(shard.weights().weights()));
+}
+
+AsynchronousFacts coordinate(AsynchronousRun& run, Mail& mail, const std::stop_token& stop,
+                             const AsynchronousListener& listener) {
+  return Coordinator(run, mail, listener).work(stop);
+}
+
+}  // namespace rewright::training
