@@ -242,7 +242,7 @@ TEST_CASE("without workers, or without a server, a run ends with a line") {
 
 TEST_CASE("what a worker fails with ends the run") {
   TrainOptions o = options();
-  o.graph.update.method = UpdateMethod::kSgd, o.schedule.rate = 1e30;
+  o.graph.update.method = UpdateMethod::kSgd, o.schedule.rate = 1e300;
   for (const bool skip : {false, true}) {
     o.skip_bad_steps = skip;
     if (skip)

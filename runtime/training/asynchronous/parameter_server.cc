@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <list>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,8 +46,10 @@ class ShardServer {
         staleness_.forget(letter.from);
         break;
       case Mail::kLost:
-        staleness_.forget(letter.from);
-        waiting_.remove_if([&](const Letter& l) { return l.from == letter.from; });
+        // What it has sent still counts.
+        waiting_.remove_if([&](const Letter& l) { return l.from == letter.from && l.kind == kFetch; });
+        if (std::ranges::none_of(waiting_, [&](const Letter& l) { return l.from == letter.from; }))
+          staleness_.forget(letter.from);
         break;
       default:
         return false;
@@ -57,6 +60,7 @@ class ShardServer {
 
   OwnedWeights& weights() { return weights_; }
   const StalenessCounts& counts() const { return staleness_.counts(); }
+  std::int64_t steps() const { return std::ssize(seen_); }  // whose results were applied here
   // Called with the sender and the steps of each result before it is applied; returns whether it counts.
   std::function<bool(std::size_t, std::span<const std::int64_t>)> counts_as = {};
 
@@ -95,7 +99,7 @@ class ShardServer {
   }
 
   void apply(const Letter& letter) {
-    const bool reads_on = letter.numbers.at(0) != 0, wants_answer = letter.numbers.at(1) != 0;
+    const bool reads_on = letter.numbers.at(0) != 0 && !mail_.is_lost(letter.from), wants_answer = letter.numbers.at(1) != 0;
     const std::span<const std::int64_t> steps = std::span(letter.numbers).subspan(2);
     std::vector<float> moved;
     if (is_new(letter.from, steps)) {
@@ -122,10 +126,9 @@ class ShardServer {
 
   // A step that two workers computed counts once.
   bool is_new(std::size_t from, std::span<const std::int64_t> steps) {
-    if (counts_as) return counts_as(from, steps);
     bool any = false;
     for (const std::int64_t step : steps) any = seen_.insert(step).second || any;
-    return any;
+    return counts_as ? counts_as(from, steps) : any;
   }
 
   AsynchronousRun& run_;
@@ -186,7 +189,7 @@ class Coordinator {
     for (auto asking = asking_.begin(); asking != asking_.end() && !steps_.over();) {
       std::optional<std::int64_t> step = steps_.next(asking->worker);
       if (!step && asking->has_more) step = kSendFirst;
-      if (!step) step = steps_.late(asking->worker, late_after());
+      if (!step) step = steps_.late(asking->worker);
       if (!step) {
         ++asking;
         continue;
@@ -194,13 +197,6 @@ class Coordinator {
       mail_.send(asking->worker, kNextStep, {*step});
       asking = asking_.erase(asking);
     }
-  }
-
-  // Several times what a step takes.
-  double late_after() const {
-    const double each =
-        seconds() * static_cast<double>(facts_.workers) / static_cast<double>(std::max<std::size_t>(reported_.size(), 1));
-    return std::max(0.5, 5 * each * static_cast<double>(run_.asynchronous().push));
   }
 
   void lose(std::size_t process) {
@@ -217,7 +213,7 @@ class Coordinator {
   }
 
   void gather() {
-    for (std::size_t p = 1; p < mail_.size(); ++p) mail_.send(p, kEnd, {});
+    for (std::size_t p = 1; p < mail_.size(); ++p) mail_.send(p, kEnd, {shard_.steps()});
     const std::vector<FlatRange> shards =
         run_.layout().shards(run_.asynchronous().servers, updates_by_elements(run_.options().graph.update.method));
     shard_.weights().copy_to(shards[0].of(std::span(run_.weights())));
@@ -255,11 +251,21 @@ class Coordinator {
 
 void serve(AsynchronousRun& run, Mail& mail) {
   ShardServer shard(run, mail);
-  while (true) {
-    Letter letter = *mail.receive(-1);
-    if (letter.from == 0 && letter.kind == Mail::kLost) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
-    if (letter.kind == kEnd) break;
-    shard.handle(letter);
+  constexpr double kPatience = 2;       // seconds, for a worker that stopped between sending to one server and to the next
+  std::optional<std::int64_t> awaited;  // at the end: the steps whose results the coordinator has
+  const auto is_left = [&] {
+    for (std::size_t p = run.asynchronous().servers; p < mail.size(); ++p)
+      if (!mail.is_lost(p)) return true;
+    return false;
+  };
+  while (!awaited || (shard.steps() < *awaited && is_left())) {
+    std::optional<Letter> letter = mail.receive(awaited ? kPatience : -1);
+    if (!letter) break;
+    if (letter->from == 0 && letter->kind == Mail::kLost) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
+    if (letter->kind == kEnd)
+      awaited = letter->numbers.at(0);
+    else
+      shard.handle(*letter);
   }
   const StalenessCounts& counts = shard.counts();
   mail.send(0, kEnd, {counts.updates, counts.total, counts.most}, bytes_of(shard.weights().weights()));

@@ -218,11 +218,9 @@ class LbfgsCoordinator {
     operate(kBegin, ++evaluation_);
     list_.emplace(parts);
     loss_ = 0;
-    const double begin = seconds();
     while (!list_->complete()) {
       if (stop_.stop_requested()) throw Stopped();
-      const double each = (seconds() - begin) / static_cast<double>(list_->done() + 1);
-      give_parts(std::max(0.5, 5 * each * static_cast<double>(facts_.workers)));
+      give_parts();
       if (const std::optional<Letter> letter = mail_.receive(0.1)) handle(*letter);
     }
     facts_.steps_again += list_->again();
@@ -233,10 +231,10 @@ class LbfgsCoordinator {
     return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
   }
 
-  void give_parts(double late_after) {
+  void give_parts() {
     for (auto worker = idle_.begin(); worker != idle_.end();) {
       std::optional<std::int64_t> part = list_->next(*worker);
-      if (!part) part = list_->late(*worker, late_after);
+      if (!part) part = list_->late(*worker);
       if (!part) return;
       mail_.send(*worker, kPart, {evaluation_, *part});
       worker = idle_.erase(worker);

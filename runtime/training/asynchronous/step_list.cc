@@ -1,5 +1,7 @@
 #include "runtime/training/asynchronous/step_list.h"
 
+#include <algorithm>
+
 namespace rewright::training {
 
 std::optional<std::int64_t> StepList::give(std::size_t worker, std::int64_t step) {
@@ -19,8 +21,10 @@ std::optional<std::int64_t> StepList::next(std::size_t worker) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> StepList::late(std::size_t worker, double seconds) {
+std::optional<std::int64_t> StepList::late(std::size_t worker, double least_seconds) {
+  constexpr double kMuchLonger = 5;
   if (stopped_) return std::nullopt;
+  const double seconds = std::max(least_seconds, done_ > 0 ? kMuchLonger * seconds_ / static_cast<double>(done_) : 0);
   for (auto& [step, given] : given_) {
     const double age = std::chrono::duration<double>(Clock::now() - given.since).count();
     if (age < seconds || given.to.contains(worker)) continue;
@@ -33,7 +37,10 @@ std::optional<std::int64_t> StepList::late(std::size_t worker, double seconds) {
 bool StepList::finish(std::span<const std::int64_t> steps) {
   bool any = false;
   for (const std::int64_t step : steps) {
-    if (const auto given = given_.find(step); given != given_.end()) given_.erase(given);
+    if (const auto given = given_.find(step); given != given_.end()) {
+      seconds_ += std::chrono::duration<double>(Clock::now() - given->second.since).count();
+      given_.erase(given);
+    }
     returned_.erase(step);
     if (is_done_.at(static_cast<std::size_t>(step))) continue;
     is_done_[static_cast<std::size_t>(step)] = true;

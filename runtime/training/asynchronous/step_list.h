@@ -18,8 +18,9 @@ class StepList {
 
   // A step for this worker: one that a lost worker had, else the next. Empty: all are done, or others have the rest.
   std::optional<std::int64_t> next(std::size_t worker);
-  // A step that another worker has had for at least `seconds`, which this one is to compute too: whoever is first counts.
-  std::optional<std::int64_t> late(std::size_t worker, double seconds);
+  // A step that another worker has had for at least these seconds, and much longer than steps take, which this one is to
+  // compute too: whoever is first counts.
+  std::optional<std::int64_t> late(std::size_t worker, double least_seconds = 0.5);
   // The results of these count now. Returns whether any of them had not come before.
   bool finish(std::span<const std::int64_t> steps);
   // Its steps are given to others.
@@ -43,6 +44,7 @@ class StepList {
   std::vector<bool> is_done_;
   std::map<std::int64_t, Given> given_;
   std::set<std::int64_t> returned_;
+  double seconds_ = 0;  // that the steps which are done took
   bool stopped_ = false;
 };
 
