@@ -9,13 +9,18 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
 #include <sstream>
 
 #include "api/devices.h"
 #include "api/processes.h"
 #include "api/rule_files.h"
+#include "api/training_parts.h"
 #include "api/versions.h"
 #include "base/process_memory.h"
+#include "distribution/mail.h"
+#include "distribution/survivors.h"
 #include "graph/onnx/onnx.h"
 #include "optimizer/certificates/replay.h"
 #include "optimizer/optimize.h"
@@ -27,55 +32,6 @@
 namespace rewright::api {
 
 namespace {
-
-constexpr const char* kTargets = "targets";
-
-WantedData wanted_data(const Graph& model, const TrainingRequest& request) {
-  WantedData wanted;
-  for (const ValueId id : model.inputs()) wanted.inputs.emplace_back(model.value(id).name, model.value(id).type);
-  wanted.targets = target_type(request.train.graph.loss, model.value(find_predictions(model, request.train.output)).type);
-  wanted.target_column = request.target;
-  wanted.mean = request.mean, wanted.deviation = request.deviation;
-  return wanted;
-}
-
-Dataset dataset(const TrainingData& data, const WantedData& wanted) {
-  if (data.tensors.empty()) return read_dataset(data.files, wanted);
-  std::vector<std::string> names{kTargets};
-  for (const auto& [name, type] : wanted.inputs) names.push_back(name);
-  for (const std::string& name : names)
-    if (!data.tensors.contains(name))
-      throw Error(ErrorCode::kBadInput, name == kTargets ? "there are no targets" : "there is no data for the input",
-                  "data: " + name);
-  for (const auto& [name, tensor] : data.tensors)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      throw Error(ErrorCode::kBadInput, "the model has no input of this name", "data: " + name);
-  return Dataset(data.tensors);
-}
-
-// One line of JSON a step. Unless the run continues the file, the first step empties it.
-class Metrics {
- public:
-  Metrics(std::string file, bool append) : file_(std::move(file)), begins_(!append) {
-    if (!file_.empty()) open(std::ios::app);
-  }
-  void add(const StepReport& r) {
-    if (file_.empty()) return;
-    if (std::exchange(begins_, false)) out_.close(), open(std::ios::trunc);
-    nlohmann::json line{{"step", r.step}, {"epoch", r.epoch}, {"rate", r.rate}, {"examples_per_second", r.examples_per_second}};
-    line["loss"] = r.skipped ? nlohmann::json() : nlohmann::json(r.loss);
-    out_ << line.dump() << "\n" << std::flush;
-  }
-
- private:
-  void open(std::ios::openmode mode) {
-    out_.open(file_, mode);
-    if (!out_) throw Error(ErrorCode::kMissing, "cannot be written", file_);
-  }
-  std::string file_;
-  bool begins_;
-  std::ofstream out_;
-};
 
 void tell(const TrainingListener& listener, const std::string& text) {
   if (listener.note) listener.note(text);
@@ -155,14 +111,26 @@ void require_consistent(const TrainingRequest& request) {
     throw Error(ErrorCode::kUsage, "--accumulate excludes --shards", {}, "a process computes its shards one after another");
   if (request.train.shards > 0 && request.all_reduce != "engine")
     throw Error(ErrorCode::kUsage, "--shards adds gradients in one order, and leaves nothing to choose for --allreduce");
+  const AsynchronousOptions& a = request.asynchronous;
+  if (a.mode == Mode::kSynchronous) {
+    refuse(a.servers != 1, "--mode synchronous", "--servers");
+    refuse(a.max_staleness.has_value(), "--mode synchronous", "--max-staleness: its gradients are never stale");
+    refuse(a.fetch != 1 || a.push != 1, "--mode synchronous", "--fetch and --push");
+  }
+}
+
+// Refuses what cannot go on with fewer processes. Throws Error(kUsage).
+void require_replaceable(const TrainingRequest& request) {
+  refuse(!request.plan.empty(), "--lost leave-out", "--plan, which is for a number of processes");
+  refuse(request.rewrite_seconds > 0, "--lost leave-out", "--rewrite");
+  refuse(request.device != "cpu" && request.device != "reference", "--lost leave-out",
+         "--device, other than cpu and reference");
 }
 
 // Refuses options that a plan decides itself, or that change the graph of its step. Throws Error(kUsage).
 void require_planned(const TrainingRequest& request) {
   const TrainOptions& o = request.train;
-  const auto refuse = [](bool given, const char* option) {
-    if (given) throw Error(ErrorCode::kUsage, std::string("--plan excludes ") + option);
-  };
+  const auto refuse = [](bool given, const char* option) { api::refuse(given, "--plan", option); };
   refuse(o.shards > 0, "--shards");
   refuse(o.accumulate > 1, "--accumulate");
   refuse(o.exchange.zero > 0, "--zero");
@@ -191,9 +159,8 @@ std::function<std::unique_ptr<TrainingStep>(const TrainingGraphs&, TrainedTensor
 
 nlohmann::json facts_of(const FinishedTraining& training, const Trainer& trainer, const std::string& output,
                         std::size_t processes, std::size_t resident) {
-  nlohmann::json facts{{"output", output},          {"steps", training.steps}, {"complete", training.complete},
-                       {"loss", training.loss},     {"processes", processes},  {"peak_bytes", trainer.peak_bytes()},
-                       {"resident_bytes", resident}};
+  nlohmann::json facts = common_facts(training, output, processes, resident);
+  facts["peak_bytes"] = trainer.peak_bytes();
   if (const auto& r = training.rematerialized)
     facts["rematerialization"] = {{"peak_bytes_before", r->peak_before},
                                   {"predicted_bytes", r->predicted_bytes},
@@ -201,17 +168,24 @@ nlohmann::json facts_of(const FinishedTraining& training, const Trainer& trainer
                                   {"predicted_ms_again", r->seconds_again * 1e3},
                                   {"least_ms_again", r->least_seconds_again * 1e3},
                                   {"nodes_again", r->nodes_again}};
-  if (const auto& v = training.validation) {
-    facts["validation"] = {{"loss", v->loss}, {"examples", v->examples}};
-    if (v->accuracy) facts["validation"]["accuracy"] = *v->accuracy;
-  }
   if (const std::optional<TrainingMemory> memory = trainer.memory())
     facts["bytes"] = {{"parameters", memory->parameters}, {"gradients", memory->gradients}, {"states", memory->states}};
   return facts;
 }
 
+// Where a training goes on that lost a process.
+struct Continuation {
+  std::optional<TrainingCheckpoint> from;  // empty: as the request says
+  bool again = false;                      // not the first attempt
+  // When a process was lost: the steps that were done, and the state then if this process has all of it.
+  std::int64_t steps = 0;
+  std::optional<TrainingCheckpoint> state;
+  std::set<std::size_t> reported;  // of the lost processes
+};
+
 FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator& processes, bool everywhere,
-                              const std::string& output, const std::stop_token& cancel, const TrainingListener& listener) {
+                              const std::string& output, const std::stop_token& cancel, const TrainingListener& listener,
+                              Continuation* continuation = nullptr) {
   const bool first = processes.rank() == 0;
   const bool adds = adds_on_gpus(request);
   TrainOptions o = request.train;
@@ -227,7 +201,8 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   const Dataset data = dataset(request.data, wanted);
   std::optional<Dataset> validation;  // read now, so that errors in it show before the long work
   if (first && request.validation.given()) validation = dataset(request.validation, wanted);
-  Metrics metrics(first ? request.metrics : "", request.resume);
+  const bool again = continuation && continuation->again;
+  Metrics metrics(first ? request.metrics : "", request.resume || again);
   request.device = own_device(request.device, processes);
   const Backend& backend = find_backend(request.device);
   const std::unique_ptr<DeviceSums> sums =
@@ -235,7 +210,10 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   o.device_sums = sums.get();
   if (!request.plan.empty()) o.planned = planned_step_maker(request, o, processes, backend);
   Trainer trainer(std::move(model), data, o, processes, backend);
-  if (request.resume && std::filesystem::exists(request.checkpoint)) trainer.resume(read_checkpoint(request.checkpoint));
+  if (again && continuation->from)
+    trainer.resume(*continuation->from);
+  else if (request.resume && std::filesystem::exists(request.checkpoint))
+    trainer.resume(read_checkpoint(request.checkpoint));
   if (first && !request.step_graph.empty()) export_onnx(trainer.graphs().step, request.step_graph);
   const bool in_parts = o.exchange.zero > 0 || o.planned;  // no process has all of the model
   const auto save = [&] {
@@ -246,14 +224,22 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
 
   FinishedTraining result;
   result.loss = std::numeric_limits<double>::quiet_NaN();
-  result.complete = trainer.run(cancel, [&](const StepReport& r) {
-    result.loss = r.loss;
-    metrics.add(r);
-    if (listener.step) listener.step(r);
-    if (request.save_every > 0 && r.step % request.save_every == 0) save();
-  });
+  try {
+    result.complete = trainer.run(cancel, [&](const StepReport& r) {
+      result.loss = r.loss;
+      metrics.add(r);
+      if (listener.step) listener.step(r);
+      if (request.save_every > 0 && r.step % request.save_every == 0) save();
+    });
+    save();
+  } catch (const ProcessLost&) {
+    if (continuation) {
+      continuation->steps = trainer.steps_done();
+      if (!in_parts) continuation->state = trainer.checkpoint();
+    }
+    throw;
+  }
   const std::size_t resident = peak_resident_bytes();
-  save();
   result.steps = trainer.steps_done();
   if (!first && !in_parts && !everywhere) return result;
   result.graph = trainer.trained(everywhere);
@@ -264,6 +250,92 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   if (everywhere) processes.broadcast(result.facts, 0);
   if (o.profile) result.profile_table = profile_table(trainer.profile(), make_device(request.device, o.threads)->roofline());
   return result;
+}
+
+// How many of so many processes can divide the batches evenly.
+std::size_t usable_processes(const TrainOptions& o, std::size_t processes) {
+  const auto divides = [&](std::size_t n) {
+    const auto count = static_cast<std::int64_t>(n);
+    return o.shards > 0 ? o.shards % count == 0 : o.batch % (count * o.accumulate) == 0;
+  };
+  while (processes > 1 && !divides(processes)) --processes;
+  return processes;
+}
+
+std::int64_t step_of(const std::optional<TrainingCheckpoint>& checkpoint) {
+  return checkpoint ? std::stoll(checkpoint->facts.at("step")) : 0;
+}
+
+// After a process was lost: those that are left agree on where to go on. If one of them has all of the state, which is of the
+// last step that was done, they take it over; else they read the last checkpoint, or begin again.
+void find_continuation(Continuation& c, Survivors& group, const TrainingRequest& request, const TrainingListener& listener) {
+  const std::vector<std::int64_t> known = group.regroup(2 * c.steps + (c.state ? 1 : 0));
+  const auto most = std::ranges::max_element(known);
+  const std::int64_t done = *most / 2;
+  c.again = true;
+  const bool in_memory = *most % 2 == 1;
+  if (in_memory) {
+    const auto who = static_cast<std::size_t>(most - known.begin());
+    std::string bytes = group.rank() == who ? checkpoint_bytes(*c.state) : std::string();
+    group.broadcast(bytes, who);
+    c.from = parse_checkpoint(std::move(bytes), "another process's state");
+  } else {
+    c.from.reset();
+    if (!request.checkpoint.empty() && std::filesystem::exists(request.checkpoint))
+      c.from = read_checkpoint(request.checkpoint);
+  }
+  c.state = in_memory ? c.from : std::nullopt;
+  c.steps = step_of(c.from);
+  if (group.rank() != 0) return;
+  std::ostringstream text;
+  for (const std::size_t p : group.lost())
+    if (c.reported.insert(p).second) text << process_name(p, group.lost().size() + group.size()) << " has ended; ";
+  const std::size_t used = usable_processes(request.train, group.size());
+  text << used << (used == 1 ? " goes" : " go") << " on ";
+  if (in_memory)
+    text << "from memory after step " << done << ", 0 steps lost";
+  else
+    text << (c.from ? "from the checkpoint of step " : "from the start, step ") << c.steps << ", " << done - c.steps
+         << " steps lost";
+  if (used < group.size())
+    text << " (" << group.size() - used << " wait: batches cannot be divided among " << group.size() << ")";
+  tell(listener, text.str() + "\n");
+}
+
+// Synchronous training that goes on if processes end.
+FinishedTraining trained_by_survivors(const Graph& model, const TrainingRequest& request, Communicator& processes,
+                                      bool everywhere, const std::string& output, const std::stop_token& cancel,
+                                      const TrainingListener& listener) {
+  if (processes.size() == 1) return trained_with(model, request, processes, everywhere, output, cancel, listener);
+  Survivors group(introduce(processes));
+  if (!everywhere) leave_starter();  // in a program, MPI stays the program's, and ends all processes with one
+  Continuation continuation;
+  std::size_t used = group.size();
+  bool lost = false;
+  try {
+    while (true) {
+      try {
+        if (std::exchange(lost, false)) {
+          find_continuation(continuation, group, request, listener);
+          used = usable_processes(request.train, group.size());
+        }
+        FinishedTraining result;
+        if (group.rank() < used) {
+          std::vector<std::size_t> ranks(used);
+          std::iota(ranks.begin(), ranks.end(), 0);
+          const std::unique_ptr<Communicator> workers = make_communicator_of(group, std::move(ranks));
+          result = trained_with(model, request, *workers, everywhere, output, cancel, listener, &continuation);
+        }
+        group.part();
+        return result;
+      } catch (const ProcessLost&) {
+        lost = true;
+      }
+    }
+  } catch (...) {
+    group.fail(1);
+    throw;
+  }
 }
 
 // Reports a failure as the program does.
@@ -284,10 +356,21 @@ Graph with_procedures_as_graphs(const Graph& model, const std::string& name) {
   return import_onnx_bytes(export_onnx_bytes(model), name, {.procedures_as_graphs = true});
 }
 
+bool outlives_processes(const TrainingRequest& request) {
+  const Mode mode = request.asynchronous.mode;
+  return request.leave_out_lost || (mode != Mode::kSynchronous && mode != Mode::kHogwild);
+}
+
 FinishedTraining run_training(Graph model, const TrainingRequest& request, Communicator& processes, bool everywhere,
                               const std::string& output, const std::stop_token& cancel, const TrainingListener& listener) {
   require_consistent(request);
+  if (request.asynchronous.mode != Mode::kSynchronous)
+    return train_without_waiting(std::move(model), request, processes, everywhere, output, cancel, listener);
   if (!request.plan.empty()) require_planned(request);
+  if (request.leave_out_lost) {
+    require_replaceable(request);
+    return trained_by_survivors(model, request, processes, everywhere, output, cancel, listener);
+  }
   if (request.all_reduce != "nccl" || adds_on_gpus(request))
     return trained_with(std::move(model), request, processes, everywhere, output, cancel, listener);
   TrainingRequest with_nccl = request;

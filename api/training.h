@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/request_options.h"
+#include "runtime/training/asynchronous/mode.h"
 #include "runtime/training/steps/evaluation.h"
 #include "runtime/training/steps/trainer.h"
 
@@ -36,6 +37,8 @@ struct TrainingRequest {
   std::int64_t save_every = 100;            // steps from one checkpoint to the next; 0: only at the end
   bool resume = false;                      // from the checkpoint, if there is one
   std::string plan;                         // the file of a plan that all processes follow; empty: data parallel
+  AsynchronousOptions asynchronous = {};    // how the processes work on the same weights
+  bool leave_out_lost = false;              // synchronous training goes on without processes that end; else all end
   std::string metrics, step_graph;          // files to write: a line of JSON a step; the graph of a step
   TrainOptions train = initial_training();  // fields that the options above set are overwritten
 
@@ -56,6 +59,9 @@ struct FinishedTraining {
   std::string facts;          // the JSON report of the command line
   std::string profile_table;  // if the operators were profiled
 };
+
+// Do the other processes go on if one ends?
+bool outlives_processes(const TrainingRequest& request);
 
 // Reports during the training; each may be empty.
 struct TrainingListener {

@@ -1,6 +1,6 @@
 #include "api/define_options.h"
 #include "api/devices.h"
-#include "api/training.h"
+#include "api/training_parts.h"
 #include "distribution/all_reduce.h"
 
 namespace rewright::api {
@@ -59,6 +59,19 @@ const Choices<bool>& rounding_choices() {
 const Choices<bool>& statistics_choices() {
   static const Choices<bool> kAll("extent of statistics", {{"shard", false}, {"batch", true}});
   return kAll;
+}
+
+const Choices<bool>& lost_choices() {
+  static const Choices<bool> kAll("way on", {{"stop", false}, {"leave-out", true}});
+  return kAll;
+}
+
+// A bound of staleness.
+define::Written<std::optional<std::int64_t>> bound() {
+  return {"S", [](const std::optional<std::int64_t>& v) { return v ? std::to_string(*v) : "any"; },
+          [](const std::string& v) {
+            return v == "any" ? std::optional<std::int64_t>() : std::optional(define::whole_number(v, 0));
+          }};
 }
 
 const Choices<bool>& bad_step_choices() {
@@ -131,6 +144,19 @@ const std::vector<TrainingOption>& options_of_requests() {
           "plan", text("PLAN"), MEMBER(plan),
           "how the processes share each step (rewright plan): proved first, then followed, with parts of weights and "
           "states in each"),
+      option<Request>(
+          "mode", choice(mode_choices()), MEMBER(asynchronous.mode),
+          "whether each step is one of all processes, or every worker (a process, in hogwild a thread) takes its own"),
+      option<Request>("servers", count<std::size_t>("K", 1), MEMBER(asynchronous.servers),
+                      "processes that hold the weights in shards, while the others compute, in other modes than synchronous"),
+      option<Request>("max-staleness", bound(), MEMBER(asynchronous.max_staleness),
+                      "the most updates that a gradient may miss: who would make another's miss more waits"),
+      option<Request>("fetch", count("N", kOne), MEMBER(asynchronous.fetch),
+                      "a worker's steps from one read of the servers' weights to the next"),
+      option<Request>("push", count("N", kOne), MEMBER(asynchronous.push),
+                      "a worker's steps from one message to the servers to the next"),
+      option<Request>("lost", choice(lost_choices()), MEMBER(leave_out_lost),
+                      "what to do if a process ends: stop, or go on without it, from memory or from the checkpoint"),
       option<Request>("batch-norm", choice(statistics_choices()), MEMBER(train.whole_batch_statistics),
                       "whose statistics batch normalizations use: those of each process's shard, or of the whole batch"),
       option<Request>("check-every", count<std::int64_t>("STEPS"), MEMBER(train.check_every),
@@ -161,6 +187,16 @@ const std::vector<TrainingOption>& options_of_requests() {
 #undef MEMBER
 
 }  // namespace
+
+const Choices<Mode>& mode_choices() {
+  static const Choices<Mode> kAll("mode", {{"synchronous", Mode::kSynchronous},
+                                           {"hogwild", Mode::kHogwild},
+                                           {"downpour", Mode::kDownpour},
+                                           {"sandblaster", Mode::kSandblaster},
+                                           {"adam-differences", Mode::kAdamDifferences},
+                                           {"elastic", Mode::kElastic}});
+  return kAll;
+}
 
 TrainOptions TrainingRequest::initial_training() {
   TrainOptions options;

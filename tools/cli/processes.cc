@@ -18,7 +18,7 @@ namespace rewright::cli {
 namespace {
 
 // Forwards signals to the child, and reports if it is killed. Returns its exit status.
-int watch(pid_t child, const StartedAs& place, const std::string& afterwards, const sigset_t& heard) {
+int watch(pid_t child, const StartedAs& place, const WhenOneEnds& when, const sigset_t& heard) {
   bool told_to_end = false;
   while (true) {
     int status = 0;
@@ -27,9 +27,10 @@ int watch(pid_t child, const StartedAs& place, const std::string& afterwards, co
     if (ended == child && WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       if (!told_to_end)
-        std::cerr << "rewright: error: " << process_name(place.rank, place.size) << " was ended by signal " << signal << " ("
-                  << strsignal(signal) << ")" << (afterwards.empty() ? "" : "; " + afterwards) << std::endl;
-      return kMissing;
+        std::cerr << "rewright: " << (when.others_go_on ? "warning: " : "error: ") << process_name(place.rank, place.size)
+                  << " was ended by signal " << signal << " (" << strsignal(signal) << ")"
+                  << (when.afterwards.empty() ? "" : "; " + when.afterwards) << std::endl;
+      return when.others_go_on ? kDone : kMissing;  // mpirun ends all if one ends with a failure
     }
     int signal = 0;
     sigwait(&heard, &signal);
@@ -41,14 +42,14 @@ int watch(pid_t child, const StartedAs& place, const std::string& afterwards, co
 
 // Forks: returns only in the child, while the parent waits. A process that is killed cannot report it, and mpirun does not know
 // its work, but the parent does. Must be called before any thread starts.
-void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
+void leave_a_watcher(const StartedAs& place, const WhenOneEnds& when) {
   sigset_t heard, before;
   sigemptyset(&heard);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&heard, signal);
   sigprocmask(SIG_BLOCK, &heard, &before);
   const pid_t parent = getpid(), child = fork();
   if (child > 0) {
-    const int status = watch(child, place, afterwards, heard);
+    const int status = watch(child, place, when, heard);
     std::cout.flush();
     _exit(status);
   }
@@ -61,9 +62,9 @@ void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
 
 }  // namespace
 
-int run_in_processes(const std::function<int(Communicator&)>& command, const std::string& afterwards) {
+int run_in_processes(const std::function<int(Communicator&)>& command, const WhenOneEnds& when_one_ends) {
   const StartedAs place = started_as();
-  if (place.size > 1) leave_a_watcher(place, afterwards);
+  if (place.size > 1) leave_a_watcher(place, when_one_ends);
   const std::unique_ptr<Communicator> processes = make_communicator();
   int status = kDone;
   work_together(

@@ -9,8 +9,14 @@
 
 namespace rewright::cli {
 
-// Runs a command in the processes that mpirun started, or in this one alone. A failure, or a killed process, is reported once
-// and ends all processes. `afterwards` is added to the message: what the user can do.
-int run_in_processes(const std::function<int(Communicator&)>& command, const std::string& afterwards = {});
+// What happens when one of the processes is killed.
+struct WhenOneEnds {
+  std::string afterwards = {};  // added to the message that says so: what the user can do
+  bool others_go_on = false;    // else all end
+};
+
+// Runs a command in the processes that mpirun started, or in this one alone. A failure, or a killed process, is reported once.
+// A failure ends all processes.
+int run_in_processes(const std::function<int(Communicator&)>& command, const WhenOneEnds& when_one_ends = {});
 
 }  // namespace rewright::cli

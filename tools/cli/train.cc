@@ -32,8 +32,9 @@ std::string summary(const TrainOptions& options, const FinishedTraining& t) {
 }
 
 int train_with(TrainOptions options, Communicator& processes) {
+  const CommonOptions given = options.common;
   const bool speaks = processes.rank() == 0;
-  if (!speaks) options.common.quiet = true, options.common.json.clear();
+  if (!speaks) options.common.quiet = true;
   if (speaks) require_writable(options.output);
   Interruption interruption;  // before threads start, which signals would otherwise end
   Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
@@ -46,22 +47,28 @@ int train_with(TrainOptions options, Communicator& processes) {
            << " examples/s";
       progress.update("training", static_cast<double>(r.step) / static_cast<double>(r.steps), note.str());
     };
-    const auto note = [&](const std::string& text) { say(options.common, text); };
+    const auto note = [&](const std::string& text) { say(given, text); };  // the first process alone is told
     training =
         run_training(std::move(model), options.request, processes, false, options.output, interruption.token(), {step, note});
   }
-  if (!speaks) return kDone;
+  if (training.facts.empty()) return kDone;  // another process is the first one, which may not be the one that was at the start
   export_onnx(*training.graph, options.output);
-  say(options.common, summary(options, training));
-  write_json(options.common, nlohmann::json::parse(training.facts));
+  say(given, summary(options, training));
+  write_json(given, nlohmann::json::parse(training.facts));
   return kDone;
+}
+
+WhenOneEnds when_one_ends(const TrainOptions& options) {
+  const AsynchronousOptions& a = options.request.asynchronous;
+  if (a.mode != Mode::kSynchronous && started_as().rank < a.servers) return {"it was a server, and the run is over"};
+  if (outlives_processes(options.request)) return {"the others go on", true};
+  return {options.request.checkpoint.empty() ? "" : "--resume goes on from the last checkpoint"};
 }
 
 int train_command(TrainOptions options) {
   options.request.threads = options.common.threads;
   options.request.train.seed = options.common.seed;
-  return run_in_processes([&](Communicator& processes) { return train_with(options, processes); },
-                          options.request.checkpoint.empty() ? "" : "--resume goes on from the last checkpoint");
+  return run_in_processes([&](Communicator& processes) { return train_with(options, processes); }, when_one_ends(options));
 }
 
 }  // namespace
