@@ -1,4 +1,4 @@
-// Linear functions of rows of floats, one table for each instruction set.
+// Linear functions and statistics of rows of floats, one table for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ struct ScalingLoops {
   void (*scale)(float* d, const float* s, Count n, const Scaling& by);
   // d[c] = s[c], or s[c] * slope where s[c] < 0
   void (*two_slopes)(float* d, const float* s, Count n, float slope);
+  // The sum of a row less `center`, and of its squares.
+  float (*sum)(const float* s, Count n, float center);
+  float (*sum_of_squares)(const float* s, Count n, float center);
 };
 
 }  // namespace rewright::cpu

@@ -23,7 +23,33 @@ void two_slopes(float* d, const float* s, Count n, float slope) {
   }
 }
 
-constexpr ScalingLoops kTable{scale, two_slopes};
+// Long sums are added up in parts, each in some independent ones.
+template <class F>
+inline float sum_in_parts(const float* s, Count n, F f) {
+  constexpr Count kTogether = 32, kPart = 128 * kTogether;
+  float all[kTogether] = {};
+  Count c = 0;
+  while (c + kTogether <= n) {
+    float part[kTogether] = {};
+    for (const Count end = n - c < kPart ? n - kTogether : c + kPart - kTogether; c <= end; c += kTogether)
+      for (Count k = 0; k < kTogether; ++k) part[k] += f(s[c + k]);
+    for (Count k = 0; k < kTogether; ++k) all[k] += part[k];
+  }
+  for (Count k = 0; c < n; ++c, ++k) all[k] += f(s[c]);
+  for (Count width = kTogether / 2; width > 0; width /= 2)
+    for (Count k = 0; k < width; ++k) all[k] += all[k + width];
+  return all[0];
+}
+
+float sum(const float* s, Count n, float center) {
+  return sum_in_parts(s, n, [=](float x) { return x - center; });
+}
+
+float sum_of_squares(const float* s, Count n, float center) {
+  return sum_in_parts(s, n, [=](float x) { return (x - center) * (x - center); });
+}
+
+constexpr ScalingLoops kTable{scale, two_slopes, sum, sum_of_squares};
 
 }  // namespace
 

@@ -11,4 +11,7 @@ namespace rewright::cpu {
 // False, and no step, if there is nothing of that kind.
 bool plan_together(Planner& planner, std::span<const Expression> outputs);
 
+// Adds a step for a normalization of rows with its statistics. False, and no step, if the node is none, or has only one output.
+bool plan_row_statistics(Planner& planner, const Node& node);
+
 }  // namespace rewright::cpu

@@ -1,6 +1,7 @@
 #include "runtime/cpu/kernels/rows/row_functions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -10,7 +11,9 @@
 #include "base/hash_mix.h"
 #include "runtime/cpu/loops/product_loops.h"
 #include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/loops/scaling_loops.h"
 #include "runtime/cpu/planning/layout_assignment.h"
+#include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/planning/row_functions.h"
 
@@ -24,9 +27,17 @@ constexpr double kElements = 4;  // per nanosecond
 
 class NormalizationKernel final : public Kernel {
  public:
-  NormalizationKernel(const ProductLoops& loops, Count rows, Count columns, planning::RowNormalization normalization, int scale,
-                      int shift)
-      : loops_(loops), rows_(rows), columns_(columns), normalization_(normalization), scale_(scale), shift_(shift) {}
+  NormalizationKernel(Isa isa, Count rows, Count columns, planning::RowNormalization normalization, int scale, int shift)
+      : loops_(loops_for<ProductLoops>(isa)),
+        sums_(loops_for<ScalingLoops>(isa)),
+        rows_(rows),
+        columns_(columns),
+        normalization_(normalization),
+        scale_(scale),
+        shift_(shift) {}
+
+  // Numbers of outputs for each row's mean, and for 1 / sqrt(variance + epsilon); -1: none.
+  void set_statistics(int mean, int inverse) { mean_ = mean, inverse_ = inverse; }
 
   void run(const Call& call) const override {
     const auto* const x = reinterpret_cast<const float*>(call.inputs[0]);
@@ -39,11 +50,26 @@ class NormalizationKernel final : public Kernel {
     call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
       loops_.normalize(y + r * columns_, x + r * columns_, columns_, normalization_.centered,
                        static_cast<float>(normalization_.epsilon), scale, shift);
+      if (mean_ >= 0 || inverse_ >= 0) write_statistics(call, x + r * columns_, r);
     });
   }
 
  private:
+  void write_statistics(const Call& call, const float* x, Count row) const {
+    const auto count = static_cast<float>(columns_);
+    const auto output = [&](int number) {
+      return reinterpret_cast<float*>(call.outputs[static_cast<std::size_t>(number)]) + row;
+    };
+    const float mean = sums_.sum(x, columns_, 0) / count;
+    if (mean_ >= 0) *output(mean_) = mean;
+    if (inverse_ >= 0)
+      *output(inverse_) =
+          1 / std::sqrt(sums_.sum_of_squares(x, columns_, mean) / count + static_cast<float>(normalization_.epsilon));
+  }
+
   const ProductLoops& loops_;
+  const ScalingLoops& sums_;
+  int mean_ = -1, inverse_ = -1;
   Count rows_, columns_;
   planning::RowNormalization normalization_;
   int scale_, shift_;  // numbers of inputs; -1: none
@@ -60,10 +86,9 @@ class NormalizationPlan final : public NodePlan {
     const int scale = inputs.size() > 1 ? 1 : -1, shift = inputs.size() > 2 ? 2 : -1;
     const int target = planner.add_value(result, kPlain);
     const Count columns = element_count(std::span(sizes).last(normalization_.axes));
-    planner.add_step(
-        std::make_unique<NormalizationKernel>(loops_for<ProductLoops>(planner.options().isa), element_count(sizes) / columns,
-                                              columns, normalization_, scale, shift),
-        std::move(inputs), {target});
+    planner.add_step(std::make_unique<NormalizationKernel>(planner.options().isa, element_count(sizes) / columns, columns,
+                                                           normalization_, scale, shift),
+                     std::move(inputs), {target});
   }
 
  private:
@@ -234,6 +259,13 @@ std::optional<planning::Softmax> softmax_of(const Planner& planner, const Node& 
                                                  [&] { return planning::find_softmax(node, operands); });
 }
 
+std::optional<planning::RowNormalization> normalization_of(const Planner& planner, const Node& node,
+                                                           const std::vector<ValueInfo>& operands) {
+  if (!planning::may_be_row_function(node, operands)) return std::nullopt;
+  return planner.recognitions().functions.recall(name_of("normalization", node, operands),
+                                                 [&] { return planning::find_row_normalization(node, operands); });
+}
+
 }  // namespace
 
 bool is_row_softmax(const Planner& planner, const Node& node) {
@@ -250,10 +282,32 @@ std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) 
     return std::make_unique<GroupNormalizationPlan>(node, groups);
   const std::vector<ValueInfo> operands = operands_of(planner, node);
   if (const auto softmax = softmax_of(planner, node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
-  if (!planning::may_be_row_function(node, operands)) return nullptr;
-  const auto normalization = planner.recognitions().functions.recall(
-      name_of("normalization", node, operands), [&] { return planning::find_row_normalization(node, operands); });
+  const auto normalization = normalization_of(planner, node, operands);
   return normalization ? std::make_unique<NormalizationPlan>(node, *normalization) : nullptr;
+}
+
+bool plan_row_statistics(Planner& planner, const Node& node) {
+  if (node.op->name() != "LayerNormalization" || node.outputs[0] == kNoValue || !may_be_row_function(planner, node))
+    return false;
+  const auto normalization = normalization_of(planner, node, operands_of(planner, node));
+  if (!normalization || !normalization->centered) return false;
+  for (const ValueId o : node.outputs)
+    if (o != kNoValue && planner.info(o).type != DataType::kFloat) return false;
+  const Sizes sizes = planner.info(node.inputs[0]).sizes;
+  const Count columns = element_count(std::span(sizes).last(normalization->axes));
+  std::vector<int> inputs, targets;
+  for (const ValueId i : node.inputs) inputs.push_back(planner.storage(i, kPlain));
+  int numbers[3] = {-1, -1, -1};
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    if (node.outputs[o] == kNoValue) continue;
+    numbers[o] = static_cast<int>(targets.size());
+    targets.push_back(planner.add_value(node.outputs[o], kPlain));
+  }
+  auto kernel = std::make_unique<NormalizationKernel>(planner.options().isa, element_count(sizes) / columns, columns,
+                                                      *normalization, inputs.size() > 1 ? 1 : -1, inputs.size() > 2 ? 2 : -1);
+  kernel->set_statistics(numbers[1], numbers[2]);
+  planner.add_step(std::move(kernel), std::move(inputs), std::move(targets));
+  return true;
 }
 
 }  // namespace rewright::cpu
