@@ -204,6 +204,13 @@ TEST_CASE("caches that are written to as graphs") {
         24);
 }
 
+TEST_CASE("batch normalization in training as a graph") {
+  check(
+      "agraph (double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2, 4] y, double[2] n, "
+      "double[2] w) { y, n, w = BatchNormalization <training_mode = 1, momentum = 0.7> (x, s, b, m, v) }",
+      "BatchNormalization");
+}
+
 TEST_CASE("Fourier transforms as graphs") {
   check("agraph (double[2, 5, 3, 1] x) => (double[2, 3, 3, 2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }",
         "DFT");
