@@ -1,6 +1,7 @@
 // Bounded linear functions of one tensor, with numbers by channel (a batch normalization alone, HardSigmoid, Clip), and two
 // slopes that meet at 0 (LeakyRelu, PRelu): one loop, where the tile engine has one for each operation.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -8,10 +9,11 @@
 #include <vector>
 
 #include "expressions/element.h"
-#include "runtime/cpu/kernels/quantized/affine_form.h"
+#include "expressions/free_variables.h"
 #include "runtime/cpu/loops/scaling_loops.h"
 #include "runtime/cpu/planning/matching.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/program.h"
 
 namespace rewright::cpu {
 
@@ -93,9 +95,39 @@ class ScaledReader {
 
   // Known numbers: one, or one for each position along the axis.
   std::optional<Numbers> numbers(const Element& e) const {
-    const auto form = affine_form({planner_, e, e_.position, sizes_, e_.operands, axis_, [](int) { return false; }});
-    if (!form || !form->terms.empty()) return std::nullopt;
-    return form->constant;
+    if (e->kind == Kind::kConstant && e->scalar == Scalar::kReal && e->real.symbol.empty()) return Numbers{e->real.value};
+    bool known = e->scalar == Scalar::kReal;
+    std::vector<TileOperand> operands(e_.operands.size());
+    std::vector<Tensor> tensors(e_.operands.size());
+    std::vector<const std::byte*> bytes(e_.operands.size());
+    rewrite(e,
+            [&](const ElementNode& read) -> Element {
+              const auto n = static_cast<std::size_t>(read.operand);
+              tensors[n] = planner_.constant(e_.operands[n]);
+              known = known && tensors[n];
+              if (!known) return nullptr;
+              operands[n] = {tensors[n].type(), tensors[n].sizes(), kPlain};
+              bytes[n] = tensors[n].bytes().data();
+              return nullptr;
+            },
+            {});
+    FreeVariables free;
+    Indices position;
+    Sizes sizes;
+    for (const std::uint64_t id : free.of(*e)) {
+      const Atom* const atom = axis_ < e_.position.size() ? e_.position[axis_].as_atom() : nullptr;
+      if (atom == nullptr || atom->id != id) return std::nullopt;
+      position = {e_.position[axis_]};
+      sizes = {sizes_[axis_]};
+    }
+    if (!known) return std::nullopt;
+    Numbers result(static_cast<std::size_t>(element_count(sizes)));
+    const auto program =
+        compile_tiles(e, position, {DataType::kDouble, sizes, kPlain}, std::move(operands), {Isa::kBaseline, true});
+    if (!program) return std::nullopt;
+    program->run(bytes.data(), reinterpret_cast<std::byte*>(result.data()), Workers(1));
+    const bool finite = std::all_of(result.begin(), result.end(), [](double v) { return std::isfinite(v); });
+    return finite ? std::optional(std::move(result)) : std::nullopt;
   }
 
   template <class F>
