@@ -8,7 +8,7 @@
 
 namespace rewright::proof {
 
-TEST_CASE("every rule that raises to an operator is proved", "[long]") {
+TEST_CASE("every rule that raises to an operator is proved") {
   std::set<std::string> names;
   for (const Raising& raising : raisings()) {
     INFO(raising.rule.name);
