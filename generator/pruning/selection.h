@@ -24,7 +24,7 @@ struct SelectionOptions {
   bool derivable = true;  // drop what follows from kept, smaller equations
   // Keep one rule for each operator that is zero everywhere, instead of one for each of its operands.
   bool zeros = true;
-  bool numeric = true;  // add equations that hold for real numbers but not in the field
+  bool numeric = true;                        // add equations that hold for real numbers but not in the field
   const Enumeration* numeric_from = nullptr;  // between the values of this one, if it is given
   DerivationLimits limits{};
   ClassDerivationLimits class_limits{};

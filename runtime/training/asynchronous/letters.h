@@ -5,7 +5,7 @@
 
 namespace rewright::training {
 
-enum Kind : std::uint32_t {
+enum LetterKind : std::uint32_t {
   // From a worker to the coordinator: a step that it has computed, and the bits of its loss.
   kLoss,
   // From a worker to the coordinator: whether it has something to send or a read to give up before it can wait. The answer: a
