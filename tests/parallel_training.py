@@ -138,6 +138,17 @@ class ParallelTraining(training.Fixture):
         print(f"{interrupted} jobs of 2 to 4 processes had a process killed")
         self.assertEqual(self.trained("again.onnx", *options, processes=2), whole)
 
+    def test_a_process_that_is_told_to_end_ends_all_with_what_is_trained(self):
+        options = ["--epochs", "100000", "--checkpoint", str(self.state), "--save-every", "2"]
+        job = self.launch(2, "ended.onnx", *options)
+        while not self.state.exists() and job.poll() is None:
+            time.sleep(0.01)
+        first = children(children(job.pid)[0])[0]  # below its watcher
+        os.kill(first, signal.SIGTERM)
+        _, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertTrue((self.folder / "ended.onnx").exists())
+
     def test_a_program_that_is_killed_leaves_a_whole_checkpoint(self):
         rng = random.Random(5)
         options = ["--epochs", "60", "--shards", "2", "--checkpoint", str(self.state), "--save-every", "1", "--resume"]

@@ -130,8 +130,6 @@ void prepare_interruption() {
   signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error
 }
 
-namespace {
-
 sigset_t interrupt_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -140,8 +138,6 @@ sigset_t interrupt_signals() {
   sigaddset(&set, SIGUSR1);  // ends the watcher
   return set;
 }
-
-}  // namespace
 
 Interruption::Interruption() {
   const sigset_t set = interrupt_signals();

@@ -1,6 +1,8 @@
 // Shared by all commands of the program: common options, reports, interruption and progress.
 #pragma once
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
@@ -108,6 +110,7 @@ std::map<std::string, std::string> named_files(const std::vector<std::string>& p
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given);
 
+sigset_t interrupt_signals();  // those that an Interruption waits for
 // While it exists, the first Ctrl-C requests a stop through token(), and the second ends the program at once. Threads started
 // before it might receive the signal instead.
 class Interruption {

@@ -60,12 +60,23 @@ void leave_a_watcher(const StartedAs& place, const WhenOneEnds& when) {
   if (getppid() != parent) _exit(kMissing);
 }
 
+// The threads that MPI starts keep the signals blocked that an Interruption waits for: one of them would take a signal, and end
+// the process.
+std::unique_ptr<Communicator> communicator_without_signals() {
+  sigset_t before;
+  const sigset_t interrupts = interrupt_signals();
+  pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+  std::unique_ptr<Communicator> processes = make_communicator();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return processes;
+}
+
 }  // namespace
 
 int run_in_processes(const std::function<int(Communicator&)>& command, const WhenOneEnds& when_one_ends) {
   const StartedAs place = started_as();
   if (place.size > 1) leave_a_watcher(place, when_one_ends);
-  const std::unique_ptr<Communicator> processes = make_communicator();
+  const std::unique_ptr<Communicator> processes = communicator_without_signals();
   int status = kDone;
   work_together(
       *processes, version_text(), [&] { status = command(*processes); }, report_failure);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 #include "runtime/mixed.h"
 #include "runtime/training/steps/trained_model.h"
 
@@ -57,7 +58,7 @@ RunFacts AsynchronousRun::facts(const Backend& backend) const {
   facts["mode"] = std::to_string(static_cast<int>(asynchronous_.mode));
   facts["servers"] = std::to_string(asynchronous_.servers);
   std::uint64_t hash = 0;
-  for (const float v : weights_) hash = hash * 1099511628211u + std::bit_cast<std::uint32_t>(v);
+  for (const float v : weights_) hash = hash_mix(hash, std::bit_cast<std::uint32_t>(v));
   facts["model and its weights"] = std::to_string(hash);
   return facts;
 }
