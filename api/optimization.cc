@@ -131,6 +131,7 @@ nlohmann::json facts_of(const std::vector<Fault>& faults) {
                     {"rules", fault.rules},
                     {"where", fault.where},
                     {"what", to_string(fault)},
+                    {"message", message_of(fault)},
                     {"file", fault.file}});
   return list;
 }

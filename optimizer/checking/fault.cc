@@ -282,6 +282,13 @@ std::string to_string(const Fault& fault) {
   return text;
 }
 
+std::string message_of(const Fault& fault) {
+  const std::string left_out = ": it was left out";
+  if (!fault.unwritable.empty()) return to_string(fault) + " is not possible (" + fault.unwritable + ")" + left_out;
+  return to_string(fault) + " changed the model's results, which is a fault of rewright" + left_out +
+         (fault.file.empty() ? "" : "; " + fault.file + " shows it, please report it");
+}
+
 Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                  const FaultCheck& check) {
   return FaultFinder(given, steps, index, evaluator, check).run();

@@ -28,9 +28,11 @@ struct Fault {
   std::optional<ValueId> folded;   // kFolding
   std::optional<Graph> smallest;   // the smallest graph found that shows the fault; its sizes are known
   std::string file;                // the file it was written to
+  std::string unwritable;          // kExport: why it has no written form; empty: it was written as something else
 };
 std::string_view name(Fault::Kind kind);  // "rule", "folding", "body", "dialect", "export"
 std::string to_string(const Fault& fault);
+std::string message_of(const Fault& fault);  // what happened, and what was done about it, for people
 
 // Compares graphs. Also false if the second cannot be executed where the first can.
 struct FaultCheck {

@@ -145,6 +145,22 @@ TEST_CASE("a graph that is written as another one is noticed") {
   check_right(graph, options.written(result.graph));
 }
 
+TEST_CASE("what has no written form is left out, and is no fault") {
+  const Graph graph = with_negated();
+  const auto evaluator = make_reference_evaluator();
+  OptimizeOptions options;
+  options.written = [](const Graph& found) {
+    if (!has(found, "Add")) throw Error(ErrorCode::kUnsupported, "the sum cannot be left out in opset 13");
+    return found;
+  };
+  const OptimizeResult result = optimized_with(graph, testing::rules(), *evaluator, options);
+  REQUIRE(!result.report.check.differs.empty());
+  const std::string message = message_of(result.report.check.differs[0]);
+  CHECK(message.find("is not possible (the sum cannot be left out in opset 13): it was left out") != std::string::npos);
+  CHECK(message.find("fault") == std::string::npos);
+  check_right(graph, result.graph);
+}
+
 TEST_CASE("bisecting is deterministic") {
   const Graph graph = with_negated();
   const std::vector<Rule> rules = parse_algebra(kWrong, "test.rules");

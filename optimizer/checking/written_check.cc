@@ -103,6 +103,16 @@ ResultComparison WrittenCheck::compare_written(const Graph& graph) {
   }
 }
 
+std::string WrittenCheck::unwritable(const Graph& graph) const {
+  try {
+    as_written(graph);
+    return {};
+  } catch (const Error& error) {
+    if (ends_all(error)) throw;
+    return error.code() == ErrorCode::kUnsupported ? error.what() : "";
+  }
+}
+
 ResultComparison::Verdict WrittenCheck::check(const Graph& found, CheckReport& report) {
   const ResultComparison result = compare_written(found);
   const bool ran = result.verdict != ResultComparison::Verdict::kNotRun;
@@ -145,7 +155,10 @@ Fault WrittenCheck::find_difference(const Graph& found, const std::vector<Certif
   Graph start = original_;
   start.tidy();
   Fault fault = find_fault(start, steps, index, evaluator, how);
-  if (when_written) fault.kind = Fault::Kind::kExport;
+  if (when_written) {
+    fault.kind = Fault::Kind::kExport;
+    fault.unwritable = unwritable(found);
+  }
   if (fault.smallest) fault.smallest = sized_(*fault.smallest).at(std::min(differs_at, results().size() - 1));
   return fault;
 }

@@ -67,6 +67,8 @@ class WrittenCheck {
   CheckExecutor on_device(Device& device);
   std::vector<ResultCheck>& results();  // at each set of sizes
   std::vector<Graph> as_written(const Graph& graph) const;
+  // Why the graph has no written form; empty if it has one.
+  std::string unwritable(const Graph& graph) const;
   ResultComparison compare(const std::vector<Graph>& sized);
   ResultComparison compare_written(const Graph& graph);
   bool parts_agree(const Graph& before, const Graph& after);

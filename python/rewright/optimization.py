@@ -116,8 +116,7 @@ def _faults(facts):
     """Lines about what was left out, or not done, since it could not be seen to compute the same, or may be asked otherwise."""
     check = facts["check"]
     for fault in check["differs"]:
-        shown = f"; {fault['file']} shows it, please report it" if fault["file"] else ""
-        yield f"{fault['what']} changed the model's results, which is a fault of rewright: it was left out{shown}"
+        yield fault["message"]
     for node in facts["not_standard"]:
         yield f"node {node['node']!r} ({node['operator']}) has no form in ONNX's own operators: {node['reason']}"
     if not facts["changed"] and check["runs"] == 0 and facts["outcome"].startswith("the given graph"):

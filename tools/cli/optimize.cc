@@ -77,9 +77,7 @@ std::string summary(const OptimizeOptions& options, const OptimizeReport& r, con
 // Warns of faults of the optimizer, and of checks that could not be made.
 void warn(const OptimizeReport& r, const optimizer::OptimizeOptions& options) {
   const auto line = [](const std::string& text) { std::cerr << "rewright: warning: " << text << "\n"; };
-  for (const Fault& fault : r.check.differs)
-    line(to_string(fault) + " changed the model's results, which is a fault of rewright: it was left out" +
-         (fault.file.empty() ? "" : "; " + fault.file + " shows it, please report it"));
+  for (const Fault& fault : r.check.differs) line(message_of(fault));
   for (const std::string& kernel : r.check.kernels) line(kernel);
   for (const NotStandard& node : r.left)
     line("node \"" + node.node + "\" (" + node.type + ") has no form in ONNX's own operators: " + node.reason);
