@@ -77,10 +77,11 @@ int make(const PlanOptions& options) {
   if (plan.pipeline)
     text << "  pipeline       " << plan.pipeline->schedule.stages << " stages, " << plan.processes << " micro-batches, waiting "
          << *predicted.bubble * 100 << "% of a step\n";
-  for (const auto& [exchange, count] : exchange_counts(plan))
-    text << "  " << std::left << std::setw(15) << exchange << count << "\n";
+  else  // a pipeline's are sums over micro-batches, within a process
+    for (const auto& [exchange, count] : exchange_counts(plan))
+      text << "  " << std::left << std::setw(15) << exchange << count << "\n";
   for (const auto& [strategy, seconds] : facts.at("strategies").items())
-    text << "  as " << std::left << std::setw(12) << strategy << milliseconds(seconds.get<double>()) << "\n";
+    text << "  as " << std::left << std::setw(11) << strategy << " " << milliseconds(seconds.get<double>()) << "\n";
   say(options.common, text.str());
   write_json(options.common, facts);
   return proved ? kDone : kNo;
