@@ -322,12 +322,12 @@ void work_for_sandblaster(AsynchronousRun& run, Mail& mail) {
   const std::vector<FlatRange> shards = shards_of(run);
   std::vector<float> weights = run.weights(), gradient(weights.size());
   std::int64_t fetched = -1;  // the evaluation that the weights are of
-  // One answer of each server. False: the run is over.
+  // One answer of each server. False: the run is over. Other servers may have ended before the coordinator's kEnd is here.
   const auto answers = [&](std::uint32_t kind) {
     for (std::size_t missing = shards.size(); missing > 0;) {
       const Letter letter = *mail.receive(-1);
       if (letter.kind == kEnd) return false;
-      if (letter.kind == Mail::kLost && letter.from < shards.size()) throw Error(ErrorCode::kCancelled, "a server has ended");
+      if (letter.kind == Mail::kLost && letter.from == 0) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
       if (letter.kind != kind) continue;
       if (kind == kWeights) std::ranges::copy(letter.floats(), shards[letter.from].of(std::span(weights)).begin());
       --missing;
@@ -337,7 +337,7 @@ void work_for_sandblaster(AsynchronousRun& run, Mail& mail) {
   while (true) {
     const Letter letter = *mail.receive(-1);
     if (letter.kind == kEnd) return;
-    if (letter.kind == Mail::kLost && letter.from < shards.size()) throw Error(ErrorCode::kCancelled, "a server has ended");
+    if (letter.kind == Mail::kLost && letter.from == 0) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
     if (letter.kind != kPart) continue;
     const std::int64_t evaluation = letter.numbers.at(0), part = letter.numbers.at(1);
     if (std::exchange(fetched, evaluation) != evaluation) {

@@ -128,6 +128,7 @@ class Worker {
     reading_ = false;
   }
 
+  // Other servers may have ended before the coordinator's kEnd is here; if one was lost, the coordinator ends.
   Letter wait(std::uint32_t kind, std::size_t from) {
     const auto wanted = [&](const Letter& l) { return l.kind == kind && l.from == from; };
     if (const auto early = std::ranges::find_if(early_, wanted); early != early_.end()) {
@@ -138,7 +139,7 @@ class Worker {
     while (true) {
       Letter letter = *mail_.receive(-1);
       if (letter.kind == kEnd) throw RunIsOver();
-      if (letter.kind == Mail::kLost && letter.from < how_.servers) throw Error(ErrorCode::kCancelled, "a server has ended");
+      if (letter.kind == Mail::kLost && letter.from == 0) throw Error(ErrorCode::kCancelled, "the coordinator has ended");
       if (wanted(letter)) return letter;
       if (letter.kind != Mail::kLost) early_.push_back(std::move(letter));
     }
