@@ -175,6 +175,9 @@ class Mutation {
       mutant.source = canonical(mutant.source);
       mutant.target = canonical(mutant.target);
       check_rule(mutant);
+      // A name may mean something else where the text is read again.
+      if (parse_algebra(to_algebra(mutant), "mutant").at(0).source != mutant.source)
+        throw Error(ErrorCode::kBadInput, "the mutant is read as another rule");
     } catch (const Error&) {
       ++ill_formed_;
       return;
