@@ -130,7 +130,7 @@ TEST_CASE("PipeDream's steps overlap, at the price of versions of the weights", 
       }
     });
   REQUIRE(why_asynchronous(named_schedule("pipedream", {3, 4})) ==
-          "stage 0 computes micro-batch 3 with weights of version 1, where one process has version 0");
+          "stage 0 updates its weights in the midst of a batch, after 1 of its micro-batches");
   REQUIRE(why_asynchronous(named_schedule("pipedream-2bw", {2, 2})) ==
           "stage 0 computes micro-batch 2 with weights of version 0, where one process has version 1");
 }
@@ -148,7 +148,7 @@ TEST_CASE("named schedules are complete, and the same after writing and reading"
       REQUIRE(why_asynchronous(schedule).empty() == !is_asynchronous);
       if (schedule.micro_batches > 8) return;
       REQUIRE(read_schedule(write_schedule(schedule), "a file") == schedule);
-      if (is_asynchronous) return;
+      if (is_asynchronous || schedule.steps > 1) return;
       for (const PipelineSchedule& other : {for_inference(schedule), with_gradients_apart(schedule), repeated(schedule, 3)}) {
         REQUIRE(check_schedule(other).fault == ScheduleFault::kNone);
         REQUIRE(why_asynchronous(other).empty());
