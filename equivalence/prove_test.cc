@@ -412,7 +412,7 @@ TEST_CASE("prove: bounds of rounding") {
   // What both compute the same way differs by nothing, and what follows carries differences on.
   CHECK(bound_of(left, left) == 0);
   const auto more = [](std::string text) {
-    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "u = Neg(t) r = Tanh(u) }");
+    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind('}'), 1, "u = Neg(t) r = Tanh(u) }");
   };
   const double carried = bound_of(more(left), more(right));
   CHECK(carried >= bound);
@@ -421,7 +421,7 @@ TEST_CASE("prove: bounds of rounding") {
   ProveOptions options = options_of();
   options.rounding.emplace();
   const auto floor = [](std::string text) {
-    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind("}"), 1, "r = Floor(t) }");
+    return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind('}'), 1, "r = Floor(t) }");
   };
   const Proving open = prove(import_text(floor(left)), import_text(floor(right)), options);
   REQUIRE(open.verdict == Verdict::kProved);
