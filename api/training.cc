@@ -173,7 +173,7 @@ nlohmann::json facts_of(const FinishedTraining& training, const Trainer& trainer
   return facts;
 }
 
-// Where a training goes on that lost a process.
+// The start of the next attempt, after a process was lost.
 struct Continuation {
   std::optional<TrainingCheckpoint> from;  // empty: as the request says
   bool again = false;                      // not the first attempt
@@ -252,7 +252,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   return result;
 }
 
-// How many of so many processes can divide the batches evenly.
+// The largest number of processes, of those that are left, that divides the batches evenly.
 std::size_t usable_processes(const TrainOptions& o, std::size_t processes) {
   const auto divides = [&](std::size_t n) {
     const auto count = static_cast<std::int64_t>(n);

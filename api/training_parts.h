@@ -1,4 +1,4 @@
-// What trainings of all modes share: their data, the file of metrics, facts of their results.
+// Parts of training in every mode: reading data, writing the file of metrics, reporting results.
 #pragma once
 
 #include <fstream>
@@ -12,7 +12,7 @@
 
 namespace rewright::api {
 
-// What the model and the request need of the data.
+// The inputs and targets that the model and the request require of the data.
 WantedData wanted_data(const Graph& model, const TrainingRequest& request);
 // Throws Error(kBadInput) for data that are missing, or are not for this model.
 Dataset dataset(const TrainingData& data, const WantedData& wanted);

@@ -258,7 +258,19 @@ def variance(o, x):
 # ---- The three readings of a program
 
 
-class Numbers:
+class Arrays:
+    """The operations that NumPy and torch write alike."""
+
+    @staticmethod
+    def column(x):
+        return x[:, None]
+
+    @staticmethod
+    def row(x):
+        return x[None, :]
+
+
+class Numbers(Arrays):
     """The operations in NumPy."""
 
     transpose = staticmethod(np.transpose)
@@ -276,16 +288,8 @@ class Numbers:
     def eye(n):
         return np.eye(n)
 
-    @staticmethod
-    def column(x):
-        return x[:, None]
 
-    @staticmethod
-    def row(x):
-        return x[None, :]
-
-
-class Torch:
+class Torch(Arrays):
     """The operations in torch."""
 
     def __init__(self):
@@ -302,14 +306,6 @@ class Torch:
 
     def mean(self, x, axes=None, keepdims=False):
         return self.torch.mean(x) if axes is None else self.torch.mean(x, dim=axes, keepdim=keepdims)
-
-    @staticmethod
-    def column(x):
-        return x[:, None]
-
-    @staticmethod
-    def row(x):
-        return x[None, :]
 
 
 class Value:

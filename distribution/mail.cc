@@ -184,7 +184,7 @@ namespace {
 
 constexpr std::chrono::seconds kToConnect{30};
 
-// Where a process listens: its port, and the addresses of its host.
+// The port that a process listens on, and the addresses of its host.
 struct Place {
   std::uint16_t port = 0;
   std::vector<std::string> addresses;

@@ -46,7 +46,7 @@ void Survivors::take() {
   Letter letter = *mail_.receive(-1);
   switch (letter.kind) {
     case Mail::kLost:
-      // Of one that the group was formed without, the end may be read later.
+      // The group may have been formed without a process before the news of its end is read.
       if (missing(letter.from) && !lost_.contains(letter.from)) throw ProcessLost();
       return;
     case kPart:

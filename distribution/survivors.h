@@ -16,7 +16,7 @@
 
 namespace rewright::distribution {
 
-// What exchange() throws in every process of the group when one of them has ended.
+// exchange() throws this in every process of the group when one of them has ended.
 class ProcessLost : public Error {
  public:
   ProcessLost() : Error(ErrorCode::kCancelled, "a process has ended") {}

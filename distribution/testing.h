@@ -13,7 +13,7 @@ namespace rewright::testing {
 // and is thrown here.
 void run_as_processes(std::size_t count, const std::function<void(Communicator&)>& process);
 
-// The same with letters instead of messages, over sockets. A thread that returns is a process that has ended.
+// Runs `process` in `count` threads that exchange letters over sockets. A thread that returns is a process that has ended.
 void run_with_mail(std::size_t count, const std::function<void(Mail)>& process);
 
 // The processes that mpirun started; one object, because MPI can start only once in a program.

@@ -291,7 +291,7 @@ std::optional<Step> Parts::whole(ValueId constant, double largest, double tolera
   return std::nullopt;
 }
 
-// Those that fit beside others along the axis.
+// The parts whose sizes match the tensor's on all axes but this one, so that they may be pieces of it.
 std::vector<Parts::Found> Parts::pieces_of(const Tensor& tensor, std::size_t axis) {
   const Sizes& sizes = tensor.sizes();
   std::vector<Found> pieces;

@@ -18,7 +18,7 @@ namespace rewright::equivalence {
 // Steps that explain constants of the second model by elements of constants of the first one.
 std::vector<Step> moved_constants(const Joint& joint, double tolerance);
 
-// What constants may be made of, besides constants: terms over them that rules suggest (folded weights, sums of biases).
+// Terms over constants that rules suggest (folded weights, sums of biases), of which other constants may be made.
 class Parts {
  public:
   // `add_value` adds a kValue to the table of the proof, and returns its value.

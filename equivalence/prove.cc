@@ -302,7 +302,7 @@ class Prover {
   void sweep() {
     join_operands();
     sweep_nodes();
-    // What a later equation says of a constant may be what an earlier one lacked; what follows from that one is asked again.
+    // A later equation may explain a constant that an earlier one lacked; what follows from that one is tried again.
     if (!joint_.outputs_are_equal() && settle_lacking()) sweep_nodes();
     // An output may be one of the inputs, or computed by no node of its own.
     for (const auto& [a, b] : joint_.outputs())

@@ -39,7 +39,7 @@ struct ProveOptions {
       {};  // run them in double: to refute what small differences tell apart, and to name the place
   // Lets their runs end at this time, with Error(kCancelled); empty: they end when they are done.
   std::function<void(std::chrono::steady_clock::time_point)> end_precise_runs = {};
-  // Of inputs, by name: also bound how far results of proved models lie apart in floating point.
+  // Ranges of inputs by name, to bound how far results of proved models lie apart in floating point; empty: no bound.
   std::optional<std::map<std::string, ValueRange>> rounding = {};
   std::vector<Rule> rules = {};            // that are proved, for the e-graph
   std::filesystem::path certificate = {};  // a folder for the proof; empty: none is written
