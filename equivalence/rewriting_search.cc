@@ -23,6 +23,23 @@ Limits limits_of(double seconds) {
   return Limits(std::chrono::steady_clock::now() + time, ~std::size_t{0}, {});
 }
 
+SaturationOptions options_of(const RewritingEffort& effort) {
+  SaturationOptions options;
+  options.nodes = effort.nodes, options.iterations = effort.iterations;
+  return options;
+}
+
+// A graph, and what rules make of it within the effort.
+struct Rewritten {
+  Rewritten(Graph given, const RuleIndex& rules, const RewritingEffort& effort)
+      : graph(std::move(given)), saturation(graph, rules, options_of(effort)) {
+    Limits limits = limits_of(effort.seconds);
+    saturation.run(limits);
+  }
+  Graph graph;
+  Saturation saturation;
+};
+
 // The nodes that the second output needs, in order.
 std::vector<std::size_t> nodes_of_second(const Graph& graph) {
   const std::vector<std::int32_t> producers = graph.producers();
@@ -337,12 +354,9 @@ TermSearch search_terms(const Joint& joint, const Statement& statement, const Ru
       open.insert(joint.defined_by(statement.classes.at(id)));
   TermSearch result;
   if (open.empty()) return result;
-  const Graph first = first_side(statement);
-  SaturationOptions options;
-  options.nodes = effort.nodes, options.iterations = effort.iterations;
-  Saturation saturation(first, rules, options);
-  Limits limits = limits_of(effort.seconds);
-  saturation.run(limits);
+  Rewritten rewritten(first_side(statement), rules, effort);
+  const Graph& first = rewritten.graph;
+  Saturation& saturation = rewritten.saturation;
   Terms terms(joint, statement, saturation, Terms::Over::kConstants);
   const std::vector<std::vector<ClassId>> forms = terms.read_by_forms(saturation.graph().value_of(first.outputs()[0].value));
   for (const std::vector<ClassId>& form : forms) {
@@ -377,12 +391,9 @@ std::vector<Form> search_forms(const Joint& joint, const Statement& statement, c
   std::set<const Operator*> wanted;
   for (std::size_t n = statement.nodes_of_a; n < statement.graph.nodes().size(); ++n)
     wanted.insert(statement.graph.nodes()[n]->op);
-  const Graph first = first_side(statement);
-  SaturationOptions options;
-  options.nodes = effort.nodes, options.iterations = effort.iterations;
-  Saturation saturation(first, rules, options);
-  Limits limits = limits_of(effort.seconds);
-  saturation.run(limits);
+  Rewritten rewritten(first_side(statement), rules, effort);
+  const Graph& first = rewritten.graph;
+  Saturation& saturation = rewritten.saturation;
   const EGraph& e = saturation.graph();
   Terms terms(joint, statement, saturation, Terms::Over::kLeaves);
   Terms constants(joint, statement, saturation, Terms::Over::kConstants);
