@@ -90,11 +90,11 @@ class OpenSizes(ProgramTest):
             sets = facts["sets_of_sizes"]
             self.assertEqual([(at["sizes"], at["weight"]) for at in sets], [({"b": 1, "n": 4}, 3), ({"b": 5, "n": 64}, 1)])
             self.assertEqual((facts["sizes"], facts["chosen_sizes"]), (sets[0]["sizes"], []))
-            for kind in ("predicted_ms", "measured_ms"):  # the latter is 0 where there was no time for it
-                for when in ("before", "after"):
-                    mean = (3 * sets[0][kind][when] + sets[1][kind][when]) / 4
-                    # Medians of sums are near the sums of medians.
-                    self.assertAlmostEqual(facts[kind][when], mean, delta=(0.01 if kind == "predicted_ms" else 0.3) * mean)
+            # Medians of measured sums are not sums of medians, so that only predictions can be compared here.
+            for when in ("before", "after"):
+                mean = (3 * sets[0]["predicted_ms"][when] + sets[1]["predicted_ms"][when]) / 4
+                self.assertAlmostEqual(facts["predicted_ms"][when], mean, delta=0.01 * mean)
+                self.assertEqual(len({at["measured_ms"][when] > 0 for at in (facts, *sets)}), 1)  # 0: there was no time for it
             if facts["changed"]:
                 self.assertEqual(facts["check"]["runs"], 2)
             with open(page, encoding="utf-8") as file:
