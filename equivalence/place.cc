@@ -74,7 +74,7 @@ class Walk {
                                [&](ValueId input) { return input == kNoValue || matched(input); });
   }
 
-  // Where its operands have counterparts: the first such value, else the first one.
+  // The first value whose maker's operands have counterparts, else the first one.
   ValueId source(const std::vector<ValueId>& values, ValueId otherwise) {
     for (const ValueId id : values)
       if (is_source(id)) return id;

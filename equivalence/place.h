@@ -20,7 +20,7 @@ struct DifferingPair {
 // them in each model whose operands all have one.
 DifferingPair first_difference(const Joint& joint, const Samples& samples, ValueId a, ValueId b);
 
-// What computes both values from operands that agree, as two graphs of the same inputs. Nodes are left out as long as both
+// Two graphs of the same inputs that compute both values from operands that agree. Nodes are left out as long as both
 // still differ on random inputs, by `differ`. nullopt if they do not differ by themselves.
 using Differ = std::function<bool(const Graph& a, const Graph& b)>;
 std::optional<std::pair<Graph, Graph>> smallest_difference(const Joint& joint, const Samples& samples,

@@ -329,7 +329,7 @@ TEST_CASE("prove: certificates of constants that are joined, and of bodies") {
     const ProofCheck check = check_proof(x, y, options.certificate);
     INFO(check.reason);
     REQUIRE(check.accepted);
-    // The same steps for a model that is another one.
+    // A proof's steps do not prove another model.
     const auto json = options.certificate / "equality.json";
     Proof proof = read_proof(map_file(json).text(), "proof");
     proof.second = proof::hexadecimal(proof::sha256(map_file(z).text()));
@@ -409,7 +409,7 @@ TEST_CASE("prove: bounds of rounding") {
   CHECK(bound >= 10 * unit);
   CHECK(bound <= 10.01 * unit);
   CHECK(bound_of(left, right, {{"x", {0, 0}}, {"y", {0, 0.5}}, {"z", {0, 0.5}}}) <= 4 * unit);
-  // What both compute the same way differs by nothing, and what follows carries differences on.
+  // Values that both compute alike do not differ; nodes behind a difference carry it on.
   CHECK(bound_of(left, left) == 0);
   const auto more = [](std::string text) {
     return text.replace(text.find("r = "), 4, "t = ").replace(text.rfind('}'), 1, "u = Neg(t) r = Tanh(u) }");
@@ -417,7 +417,7 @@ TEST_CASE("prove: bounds of rounding") {
   const double carried = bound_of(more(left), more(right));
   CHECK(carried >= bound);
   CHECK(carried <= bound + 40 * unit);
-  // What rounding may decide has no bound.
+  // A value that rounding may decide has no bound.
   ProveOptions options = options_of();
   options.rounding.emplace();
   const auto floor = [](std::string text) {

@@ -148,7 +148,7 @@ class Terms {
   Step step_of(ClassId id) {
     return finished([&](Step& step, Rule& rule, std::map<ClassId, PatternValue>& made) { return add(id, step, rule, made); });
   }
-  // The same of an e-node, whose operands have terms; `nodes` gets the e-nodes of the term, operands first.
+  // The step of an e-node, whose operands have terms; `nodes` gets the e-nodes of the term, operands first.
   Step step_of_node(ENodeId id, std::vector<ENodeId>& nodes) {
     added_ = &nodes;
     return finished(

@@ -327,9 +327,9 @@ class Bounds {
     return known.emplace(id, std::move(made)).first->second;
   }
 
-  // What the first model computes: within the range of exact results and the error of its own.
+  // Elements as the first model computes them: within the range of exact results and the error of its own.
   ElementsPointer first(ValueId id) { return computed(id, {}, first_); }
-  // Those elements as they are in memory: a range without an error, or with another one.
+  // These elements as they are in memory: a range without an error, or with another one.
   ElementsPointer in_memory(ValueId id, const Elements* errors) {
     Elements result = *first(id);
     for (std::size_t i = 0; i < result.reals.size(); ++i) {
@@ -407,7 +407,7 @@ class Bounds {
     return std::make_shared<Elements>(std::move(result));
   }
 
-  // Of all values of the second model in the class the largest: each may be the one that is read.
+  // The largest difference of all values of the second model in the class: each may be the one that is read.
   ElementsPointer leaf_difference(ValueId of_class, ValueId a) {
     Elements result = *in_memory(a, nullptr);
     for (ValueId id = 0; id < graph_.value_count(); ++id) {

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the
 // For statements that the prover is not asked.
 inline constexpr RewritingEffort kLongEffort{.nodes = 2500, .iterations = 8, .seconds = 10};
 
-// What a statement says, up to names; empty if no rule can say it.
+// A key that is equal for statements that differ in names only; empty if no rule can say the statement.
 std::string key_of(const Statement& statement);
 
 class StatementProver {
@@ -33,7 +33,7 @@ class StatementProver {
   // are too long to be rules, if `thorough`.
   bool prove(const Statement& statement, Step& step, std::string& reason, bool thorough);
 
-  // The same by rewrites that are known.
+  // Proves the statement by rewrites that are known.
   bool prove_by(const Form& form, const Statement& statement, Step& step);
 
   // Counts: statements proved by rewrites, statements proved as rules, and answers that were known already.

@@ -65,7 +65,7 @@ bool TermElements::may_be(const Tensor& tensor, double largest) {
     const std::int64_t at = k * tensor.size() / count + (tensor.size() > count ? k : 0);
     if (at >= tensor.size()) break;
     const std::optional<double> e = element(at);
-    // What cannot be sampled is evaluated as a whole.
+    // An element that cannot be sampled is evaluated as a whole.
     if (!e) return true;
     if (!near(*e, element_of(tensor, at), largest)) return false;
   }

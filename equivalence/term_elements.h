@@ -10,7 +10,7 @@
 
 namespace rewright::equivalence {
 
-// The same number up to what rounding in float makes of a short computation? `largest`: of the tensor's elements.
+// Equal up to the rounding of a short computation in float? `largest`: of the tensor's elements.
 bool near(double a, double b, double largest);
 
 // An element of a real tensor at a row-major place.

@@ -55,7 +55,7 @@ class Call : public OnnxAttributes {
   using Description = std::function<std::vector<ValueId>(GraphBuilder& graph, const std::vector<ValueId>& values)>;
   virtual std::shared_ptr<Executable> graph(const std::string& name, std::span<const Given> values,
                                             const Description& describe) = 0;
-  // What the procedure makes of the node's attributes alone: made in the first execution and kept for the others.
+  // A value made of the node's attributes alone: in the first execution, and kept for the others.
   template <class T>
   std::shared_ptr<const T> kept(const std::function<T()>& make) {
     return std::static_pointer_cast<const T>(keep([&] { return std::make_shared<const T>(make()); }));

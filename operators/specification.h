@@ -1,4 +1,4 @@
-// What operators without a denotation compute, where it can be said by elements.
+// Specifications of operators without a denotation whose results can be said by elements.
 //
 // A denotation is evaluated: kernels, fusions, costs and gradients are read off it. That of a scatter compares each element
 // with every index, which no one should compute by. So scatters are executed by code of their own, and this says what that code

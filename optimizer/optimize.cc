@@ -419,7 +419,7 @@ class Optimizer {
     return text;
   }
 
-  // What is predicted at each set of sizes.
+  // Fills in the predictions at each set of sizes.
   void predict_at_sizes(const Graph& after) {
     for (SizesReport& at : report_.at) {
       if (report_.at.size() == 1) {

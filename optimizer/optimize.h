@@ -71,7 +71,7 @@ struct OpaqueNode {
   std::string node, reason;
 };
 
-// What is known about one of the sets of sizes.
+// Predictions and measurements at one of the sets of sizes.
 struct SizesReport {
   WeightedSizes at;
   double predicted_before = 0, predicted_after = 0;  // seconds

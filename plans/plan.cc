@@ -93,7 +93,7 @@ Partition partition_of(const Plan& plan, const Graph& graph, const Between& betw
   return partition;
 }
 
-// What is wrong with a plan of one level; empty if it is proved.
+// The fault of a plan of one level; empty if it is proved.
 std::string fault_of(const Plan& plan, const Graph& graph, const std::vector<std::pair<std::size_t, ValueId>>& replaced,
                      const Between& between, CutFinder& cuts) {
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {

@@ -21,7 +21,7 @@
 
 namespace rewright::plans {
 
-// What a simulation said of the plan; nothing depends on it.
+// A simulation's results; nothing depends on them.
 struct PlanPrediction {
   double seconds = 0, lower_bound = 0;                                                // of a step
   std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
@@ -42,9 +42,9 @@ struct Plan {
   std::vector<std::optional<Cut>> cuts;    // by position; none: every process computes the node
   std::vector<Holding> given;              // by value; of computed ones without meaning
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
-  // Of a plan of two levels: `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).
+  // In a plan of two levels `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).
   std::shared_ptr<const Plan> within;
-  // Of a pipeline: `processes` counts micro-batches, and this divides the work of one among stages.
+  // In a pipeline `processes` counts micro-batches, and this divides the work of one among stages.
   std::shared_ptr<const Pipeline> pipeline;
 
   std::optional<PlanPrediction> predicted;
@@ -69,7 +69,7 @@ GroupGraph group_of(const Plan& plan, const Graph& graph, const std::vector<std:
 // The choices of nodes and the holdings of given values that the plan's cuts mean, without proving them. Throws
 // Error(kBadInput) with the place where a cut does not fit its node, or if the plan is for another graph.
 Partition partition_of(const Plan& plan, const Graph& graph);
-// The same of an inner plan, for any of the groups, whose graphs differ in their parts of constants alone.
+// The partition of an inner plan, for any of the groups, whose graphs differ in their parts of constants alone.
 Partition partition_within(const Plan& within, const GroupGraph& group);
 
 struct PlanCheck {

@@ -19,7 +19,7 @@ using plans::Cut, plans::DeviceQueue, plans::Share;
 constexpr std::size_t kMostProcesses = 8;  // in the timeline
 constexpr double kLeastGap = 1.0 / 4000;   // of a step; what is nearer together is drawn as one
 
-// What the colours stand for: how the first result comes out.
+// The meaning of a colour: the cut of the operator's first result.
 std::string kind_of(const std::optional<Cut>& cut) {
   if (!cut) return "whole";
   const Share& result = cut->outputs.at(0);

@@ -1,4 +1,4 @@
-// What rules claim about rounding.
+// Checks the classes of rounding that rules claim.
 #include "rules/rounding.h"
 
 #include <catch2/catch.hpp>

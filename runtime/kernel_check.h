@@ -81,7 +81,7 @@ class KernelComparison {
   std::mt19937_64 random_;
   Load load_;
   ElementSampler sampler_;
-  // Of the step being checked.
+  // Elements that the step being checked has found.
   std::vector<std::unique_ptr<StoredElements>> found_;  // by value
   std::vector<ValueId> looked_up_;
   double spent_ = 0;

@@ -1,4 +1,4 @@
-// What was made for different keys, of which those that were asked for lately are kept.
+// A cache by keys that keeps the values asked for last.
 #pragma once
 
 #include <algorithm>

@@ -260,7 +260,7 @@ class CommandLine(ProgramTest):
         self.assertEqual((self.folder / "out.onnx").read_bytes(), (self.folder / "again.onnx").read_bytes())
         self.run_program("compare", self.path("model.onnx"), self.path("out.onnx"))
 
-        # What has no body is named, and kept.
+        # An operator without a body is named, and kept.
         write(helper.make_node("Mystery", ["m"], ["y"], domain="com.microsoft", name="odd"))
         done = self.run_program("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--dialect", "standard", "--budget", "5s", status=1)
         self.assertIn('node "odd" (com.microsoft.Mystery) has no form', done.stderr)

@@ -78,7 +78,7 @@ class Prove(ProgramTest):
         self.assertEqual(facts["verdict"], "refuted")
         self.assertEqual([p["b"] for p in facts["places"]], ["conv"])
 
-    # What ONNX Runtime 1.31 makes at its basic level of 1 / a * cast(x), where the cast changes nothing: x / a, which reads the result of the
+    # ONNX Runtime 1.31 at its basic level makes of 1 / a * cast(x), where the cast changes nothing: x / a, which reads the result of the
     # cast that is no longer there (its issue 32416).
     def test_a_removed_value_that_is_still_read(self):
         info = lambda name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3])  # noqa: E731

@@ -147,7 +147,7 @@ def from_python(prefix, folder, model):
     assert c.rewright_options_add_rules(options, b"rule", ctypes.c_size_t(4), b"here") == 2
     assert b"here" in c.rewright_error_where(), c.rewright_error_where()
 
-    # The same bytes as the command line's. The searches are bounded by counts, not by time.
+    # The bytes are the command line's. The searches are bounded by counts, not by time.
     c.rewright_result_model.restype = ctypes.c_void_p
     ours, theirs = os.path.join(folder, "ours.onnx"), os.path.join(folder, "theirs.onnx")
     assert c.rewright_model_write(ctypes.c_void_p(c.rewright_result_model(result)), ours.encode()) == 0, c.rewright_error_text()

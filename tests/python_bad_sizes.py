@@ -29,7 +29,7 @@ def serialized(text):
     return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> agraph {text}').SerializeToString()
 
 
-# What they are told by, inputs that must be refused, and inputs that run.
+# By kind of model: its text, inputs that must be refused, and inputs that run.
 CONTRADICTING = {
     "a product": (
         "(float[N, 4] x, float[4, N] y) => (float[N, N] z) { z = MatMul(x, y) }",
@@ -54,7 +54,7 @@ CONTRADICTING = {
         {"x": floats(3), "k": integers(2)},
     ),
 }  # fmt: skip
-# The same with sizes that are computed from elements: negative, beyond 64 bits, and too large for any memory.
+# Sizes that are computed from elements: negative, beyond 64 bits, and too large for any memory.
 COMPUTED = {
     "Expand": ("(float[N, 1] x, int64[2] s) => (float[A, B] z) { y = Expand(x, s)\n z = Neg(y) }",
                [{"x": floats(3, 1), "s": integers(*s)} for s in ((3, -5), (2, 3), (3, HUGE), (3, 1 << 40))], {"x": floats(3, 1), "s": integers(3, 4)}),

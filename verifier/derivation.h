@@ -19,7 +19,7 @@ struct Member {
   Guards guards{};                 // the term's guards for these values, as used in questions
   Rational coefficient = 1;        // includes the constant parts of index factors
   std::vector<std::size_t> order;  // the term's factors in the order of the first member's, without indices
-  // How its parts equal the first member's: for each argument of each function, for each maximum, for an element's value.
+  // Derivations of its parts from the first member's: of each argument of a function, each maximum, an element's value.
   std::vector<Derivation> parts;
 };
 

@@ -375,7 +375,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
     Sum rest = c.value;
     rest.erase(rest.begin() + (nested - c.value.begin()));
     for (const MaximumElement& inner : nested->factors[0].elements) {
-      // The same set may be in several cases, so its variables are renamed.
+      // A set may be in several cases, so its variables are renamed.
       Replacements names;
       MaximumElement e{bound, all, {}};
       for (const Index& v : inner.bound) {

@@ -24,7 +24,7 @@ Sum single(Factor factor);
 
 // Removes and returns the factors common to all terms that do not depend on their bound variables.
 std::vector<Factor> take_common_factors(Sum& sum);
-// The same for all values of a maximum, for wanted factors that do not depend on the elements' variables.
+// Removes and returns the wanted factors common to all values of a maximum that do not depend on the elements' variables.
 std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
                                         const std::function<bool(const Factor&)>& wanted);
 // Removes and returns the addends common to all elements that do not depend on their bound variables.

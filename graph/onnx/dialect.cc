@@ -143,7 +143,7 @@ class Lowering {
     part.left.push_back({call.name.empty() ? first_output(proto) : call.name, type_of(proto), std::move(reason)});
   }
 
-  // Which nodes have a form in this opset, written from their meaning?
+  // By node: can its meaning be written in this opset?
   static std::vector<bool> writable(const Graph& graph, int opset) {
     ValueNames named = name_values(graph, *graph.model());
     NodeSink sink(graph, opset, named.table, named.names);

@@ -63,7 +63,7 @@ class ContribNode {
   // sum(k) (a - a_zero) (c - c_zero), as int32; kNoGradient is 0. A zero point with several elements is one for each column of
   // c.
   ValueId integer_product(ValueId a, ValueId c, ValueId a_zero, ValueId c_zero);
-  // The same times a_scale c_scale, in their type.
+  // The integer product times a_scale c_scale, in their type.
   ValueId scaled_integer_product(ValueId a, ValueId c, ValueId a_scale, ValueId c_scale, ValueId a_zero, ValueId c_zero);
   // The activation of fused operators (Relu, LeakyRelu, Clip, ...), with up to two parameters; nullopt if it is unknown.
   std::optional<ValueId> activation(const std::string& name, ValueId v, const std::vector<double>& parameters);

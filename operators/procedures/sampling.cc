@@ -260,7 +260,7 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
 
 // ---- MaxRoiPool
 
-// Which of an axis' elements are in which bin, [regions, bins, size], and whether a bin has any, [regions, bins, 1]. Regions
+// Membership of an axis' elements in bins, [regions, bins, size], and whether a bin has any, [regions, bins, 1]. Regions
 // have whole sizes and include both ends; neighbouring bins share an element if the size is no multiple of their number.
 struct Members {
   ValueId inside, any;

@@ -178,7 +178,7 @@ class Follower {
     return *answer ? 1 : 0;
   }
 
-  // Of reals only whole numbers are followed, and only in the range in which double has every integer.
+  // Reals are followed only if they are whole and in the range in which double has every integer.
   static Index whole(double value) {
     if (!(std::fabs(value) <= 0x1p53) || value != std::floor(value)) throw Unknown{};
     return static_cast<std::int64_t>(value);

@@ -187,7 +187,7 @@ class ReferenceEvaluator : public Evaluator {
  public:
   std::vector<Tensor> evaluate(const Graph& graph, bool in_double) override {
     if (!in_double) return interpret(graph, {});
-    // The same computation on double leaves; result types follow from the operands.
+    // The computation repeated on double leaves; result types follow from the operands.
     Graph wide;
     std::unordered_map<ValueId, ValueId> local;
     const auto take = [&](ValueId id) {

@@ -17,7 +17,7 @@ namespace {
 
 // Covers tokens of any vocabulary; larger numbers would test nothing more.
 constexpr std::int64_t kLargestDrawn = std::int64_t{1} << 20;
-// The same for positions that an operator without a denotation also reads: they may be sizes or loop counts there.
+// The largest random position that an operator without a denotation also reads, which may take it for a size or a loop count.
 constexpr std::int64_t kLargestCount = 255;
 
 bool holds_integers(const Graph& graph, ValueId id) {

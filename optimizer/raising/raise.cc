@@ -39,7 +39,7 @@ ValueId input_of(Graph& graph, const std::string& name, const Rule& rule, const 
   return match.inputs[number];
 }
 
-// What a node of numbers computes.
+// The number that a node of numbers computes.
 Tensor number_of(const Graph& graph, const PatternNode& pattern, Attributes attributes, const std::vector<ValueId>& inputs) {
   Graph alone;
   std::vector<ValueId> operands;

@@ -218,8 +218,8 @@ std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, Op
                             SizesInRule sizes) {
   require_fit(op, attributes, types, cut);
   std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut, sizes).run("cut")};
-  // What stands behind a first cut: no pad in front, and the rows that the first unit reads in front of its own are rows of the
-  // operand's. Where that is the same operator on an operand like the first, the rule above is about it as well.
+  // The operator behind a first cut has no pad in front, and the rows that the first unit reads in front of its own are rows of
+  // the operand's. Where that is the same operator on an operand like the first, the rule above is about it as well.
   const bool is_other = std::any_of(cut.changes.begin(), cut.changes.end(),
                                     [](const AttributeChange& c) { return c.kind == AttributeChange::Kind::kFrontPad; }) ||
                         std::any_of(cut.operands.begin(), cut.operands.end(),

@@ -89,12 +89,12 @@ TEST_CASE("cuts: of scatters, by what is specified of them") {
     for (const Cut& cut : finder.find(op, attributes, types)) cuts += to_string(cut) + "\n";
     return cuts;
   };
-  // Of a pool: images and channels. Rows beside the updates are not cut.
+  // A pool is cut by images and channels. Rows beside the updates are not cut.
   const std::string of_pool = "axis 0, axis 0, axis 0 => axis 0\naxis 1, axis 1, axis 1 => axis 1\n";
   CHECK(cuts_of("ScatterElements", "add", {8, 4, 36}, {8, 4, 9}, {8, 4, 9}, 2) ==
         of_pool + "added once, axis 2, axis 2 => partial sums\n");
   CHECK(cuts_of("ScatterElements", "none", {8, 4, 36}, {8, 4, 9}, {8, 4, 9}, 2) == of_pool);
-  // Of an embedding: features, and samples.
+  // An embedding is cut by features and by samples.
   CHECK(cuts_of("ScatterND", "add", {32, 16}, {8, 5, 1}, {8, 5, 16}, -1) ==
         "axis 1, whole, axis 2 => axis 1\nadded once, axis 0, axis 0 => partial sums\n"
         "added once, axis 1, axis 1 => partial sums\n");

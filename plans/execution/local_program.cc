@@ -24,7 +24,7 @@ Sizes sizes_of(const Graph& graph, ValueId v) {
 
 class ProgramMaker {
  public:
-  // Of `groups` that have this graph: those of a plan without groups are one.
+  // `groups`: as many as have this graph; 1 for a plan without groups.
   ProgramMaker(Partition partition, std::int64_t processes, const GroupGraph& group, std::size_t groups, std::size_t rank)
       : group_(group),
         graph_(group.graph),

@@ -54,7 +54,7 @@ struct LocalPort {
 };
 // This process's part of the whole tensor.
 Tensor own_part(const Tensor& whole, const LocalPort& port, const PlanProcesses& processes);
-// The same of a tensor that the first process has; others may pass an empty one.
+// This process's part of a tensor that the first process has; others may pass an empty one.
 Tensor scatter(const Tensor& whole, const LocalPort& port, PlanProcesses& processes);
 // The whole tensor, from everybody's parts: in all processes, or in the first one and empty in the others.
 Tensor gather(const Tensor& mine, const LocalPort& port, PlanProcesses& processes);

@@ -30,7 +30,7 @@ struct BetweenGroups {
   TensorType whole;                     // the value before it was divided
 };
 
-// What each process, or each group, has of a tensor of these sizes.
+// The part of a tensor that each process, or each group, has.
 struct Division {
   Sizes whole;
   TensorParts parts;
@@ -46,7 +46,7 @@ struct GroupGraph {
 // Why the parts that a choice gives processes are not alike; empty where they are.
 std::string why_not_alike(const NodeChoice& choice, std::int64_t processes);
 
-// What a group of a partition computes. Throws Error(kBadInput) with the node where groups are not alike.
+// The graph that a group of a partition computes. Throws Error(kBadInput) with the node where groups are not alike.
 GroupGraph group_graph(const Graph& graph, const Partition& partition, const PartitionOptions& options, std::size_t group);
 
 // The ways to do an exchange between groups by the processes of each group, with their times: all of it in each process, or cut

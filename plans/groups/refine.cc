@@ -15,7 +15,7 @@ namespace rewright::plans {
 
 namespace {
 
-// What can be changed: nodes that choose alike, or given values that are held alike.
+// A unit of change: nodes that choose alike, or given values that are held alike.
 struct Changeable {
   std::vector<std::size_t> members;  // positions of nodes, or values
   std::vector<NodeChoice> choices;   // of nodes

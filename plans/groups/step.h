@@ -18,7 +18,7 @@ namespace rewright::plans {
 // many as the machine has. What executes plans does as this supposes (runtime/planned/planned_run.h): exchanges of all kinds
 // run beside computing, one after another.
 //
-// Of a plan of two levels: the graph of a group and its partition. Process p of group g is device g * P + p.
+// The groups of a plan of two levels: a group's graph and its partition. Process p of group g is device g * P + p.
 struct StepGroups {
   std::size_t count = 1;
   std::map<std::size_t, BetweenGroups> exchanges = {};  // GroupGraph

@@ -24,7 +24,7 @@ struct DeviceRates {
   double call_seconds = 0;  // of an operator that does next to nothing
 };
 
-// What a machine file says.
+// The contents of a machine file.
 struct MachineDescription {
   std::size_t devices = 1, per_node = 1;
   std::optional<DeviceRates> rates = {};                    // none: the profile's
@@ -50,7 +50,7 @@ class Machine {
   const DeviceRates& rates() const { return rates_; }
   const ProfileModel* profile() const { return profile_.get(); }  // of a device, may be null
 
-  // Of one operator on one device, by the roofline: what takes longer of its operations and its bytes, and the call.
+  // Seconds of one operator on one device by the roofline: the longer of its operations and its bytes, and the call.
   double seconds(double operations, double bytes) const;
 
   // By number. Their vertices are those of their network.

@@ -18,7 +18,7 @@ constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 enum class FieldKind { kCount, kRate, kSeconds, kText, kObject, kEdges };
 
-// What the reader knows of the form; the schema is made from it. `object`: the kind of object that has the field.
+// A field of the form, which the schema is made from, too. `object`: the kind of object that has the field.
 struct Field {
   const char *object, *key;
   FieldKind kind;
@@ -61,7 +61,7 @@ bool is_whole(const json& value) {
   return value.is_number() && value.get<double>() >= 0 && value.get<double>() == std::floor(value.get<double>());
 }
 
-// What a value of this kind must be; empty: it is.
+// The message's "must be ..." for a value that is not of this kind; empty if it is.
 std::string needed_instead(const json& value, FieldKind kind) {
   switch (kind) {
     case FieldKind::kCount:

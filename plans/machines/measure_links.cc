@@ -57,7 +57,7 @@ class RingTimes {
     double seconds;  // of a message, in the slowest process
     bool is_late;
   };
-  // The same result in all processes.
+  // Returns the same result in all processes.
   Round round(std::size_t bytes, std::size_t messages, double end) {
     processes_.barrier();
     const double start = clock_seconds();

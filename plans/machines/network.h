@@ -65,7 +65,7 @@ constexpr std::size_t kMostLinks = std::size_t{1} << 22;
 std::unique_ptr<const Network> make_network(const NetworkDescription& description, std::size_t count,
                                             const std::string& member);
 
-// The same cables one by one, to be changed one by one. Throws Error(kUnsupported) for shapes with switches.
+// The network's cables one by one, so that each can be changed. Throws Error(kUnsupported) for shapes with switches.
 NetworkDescription as_edges(const NetworkDescription& description, std::size_t count);
 
 }  // namespace rewright::plans

@@ -31,7 +31,7 @@ void share_zeros(const Graph& graph, const Node& node, NodeChoice& choice);
 // The cost of an operator on one device.
 using OperatorSeconds = std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types)>;
 
-// Of the longest part on one device.
+// Seconds of the longest part on one device.
 double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& choice, std::int64_t processes,
                       const OperatorSeconds& seconds);
 
@@ -43,7 +43,7 @@ class ChoiceFinder {
 
   // Only choices of which this is true, beside the whole operator.
   void keep_only(std::function<bool(const NodeChoice&)> wanted) { wanted_ = std::move(wanted); }
-  // Those of opaque nodes, by why they are opaque; others are computed by each process.
+  // Adds choices of opaque nodes, by why they are opaque; others are computed by each process.
   void add_opaque(const std::string& reason, std::vector<NodeChoice> choices) { opaque_[reason] = std::move(choices); }
 
   // The first one is the whole operator. A cut into fewer units than processes is none.

@@ -181,7 +181,7 @@ class Program {
     }
   }
 
-  // How much flows from each holding that the value may be computed in to each in which a reader needs it (the formulation of
+  // Adds the flow from each holding that the value may be computed in to each in which a reader needs it (the formulation of
   // Kolmogorov and Wainwright for pairwise terms, whose relaxation is tight on trees). Readers that need the same share an
   // exchange.
   void add_edge(ValueId v, std::size_t value_class, const Ways<Holding>& from, const Ways<Need>& to) {

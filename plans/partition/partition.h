@@ -27,7 +27,7 @@ struct PartitionOptions {
   // the output's number and the given value. Other outputs are wanted whole.
   std::vector<std::pair<std::size_t, ValueId>> replaced = {};
   bool alike = false;  // each process's parts have the sizes of all others'; `choices` must have no others either
-  // What a second of computing and of exchanging counts: other numbers than 1 give bounds.
+  // Weights of a second of computing and of exchanging: other numbers than 1 give bounds.
   double computing = 1, exchanging = 1;
   // Minimizes the longer one of computing and exchanging in place of both together: as if one ran wholly beside the other. Its
   // bound holds for all steps.

@@ -140,7 +140,7 @@ class RoleFinder {
     return role;
   }
 
-  // What is computed from sums over all micro-batches and read by one of them, is that of the micro-batch.
+  // Assigns to a micro-batch the sums over all micro-batches that it alone reads.
   void own_sums() {
     for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
       if (result_.nodes[n] != NodeRole::kAfter) continue;

@@ -83,7 +83,7 @@ void make_pipedream(const ScheduleSize& size, PipelineSchedule& schedule) {
   }
 }
 
-// The same with an update after each step's micro-batches, whose weights are read from the next step but one on. So there are
+// PipeDream with an update after each step's micro-batches, whose weights are read from the next step but one on. So there are
 // two versions of them.
 void make_pipedream_2bw(const ScheduleSize& size, PipelineSchedule& schedule) {
   const std::size_t m = size.micro_batches, all = m * size.steps;
@@ -107,7 +107,7 @@ void make_pipedream_2bw(const ScheduleSize& size, PipelineSchedule& schedule) {
 void make_chimera(const ScheduleSize& size, PipelineSchedule& schedule) {
   const std::size_t p = size.processes, m = size.micro_batches;
   const auto process_of = [&](std::size_t stage, std::size_t i) { return i % 2 == 0 ? stage : p - 1 - stage; };
-  // What a process could do next: (backward first, micro-batch, deepest stage first).
+  // Actions that a process could do next: (backward first, micro-batch, deepest stage first).
   using Candidate = std::tuple<int, std::size_t, std::size_t>;
   std::vector<std::set<Candidate>> ready(p);
   std::vector<std::size_t> held(p, 0);

@@ -35,7 +35,7 @@ const std::vector<std::string>& schedule_names();
 // Throws Error(kUsage) in one line: there is no such schedule, or none of this size.
 PipelineSchedule named_schedule(const std::string& name, const ScheduleSize& size);
 
-// How many micro-batches a named schedule can have: none of a name that there is not.
+// The reason why a named schedule cannot have this size, or that there is none of this name; empty if it can.
 std::string why_no_schedule(const std::string& name, const ScheduleSize& size);
 
 }  // namespace rewright::plans

@@ -121,7 +121,7 @@ class PipelineStep {
     }
   }
 
-  // What was sent to a stage of a process without a micro-batch.
+  // Messages to a stage of a process that belong to no micro-batch.
   Waits waits(std::uint32_t p, std::uint32_t stage) {
     Waits result = std::move(once_[{p, stage}]);
     once_[{p, stage}].clear();

@@ -18,7 +18,7 @@ ActionKind last_pass(const PipelineSchedule& schedule) {
 
 std::string on_process(std::size_t process) { return " on process " + std::to_string(process); }
 
-// What is wrong with the lists, one after the other.
+// Finds the first fault of a schedule's lists.
 class ScheduleChecker {
  public:
   ScheduleChecker(const PipelineSchedule& schedule, const ScheduleLimits& limits) : schedule_(schedule), limits_(limits) {}

@@ -32,9 +32,9 @@ enum class ScheduleFault {
 };
 
 struct ScheduleLimits {
-  // Of one process: pairs of a stage and a micro-batch whose activations it holds at the same time.
+  // The most pairs of a stage and a micro-batch whose activations a process may hold at the same time.
   std::size_t activations = std::numeric_limits<std::size_t>::max();
-  // Of one stage: versions of its weights at the same time.
+  // The most versions of a stage's weights at the same time.
   std::size_t versions = std::numeric_limits<std::size_t>::max();
 };
 
@@ -55,13 +55,13 @@ ScheduleCheck check_schedule(const PipelineSchedule& schedule, const ScheduleLim
 // in the midst of a batch. Empty where it computes the same. For schedules without a fault.
 std::string why_asynchronous(const PipelineSchedule& schedule);
 
-// Of a schedule without a fault, by process: the most pairs of a stage and a micro-batch whose activations are held at the same
+// For schedules without a fault, by process: the most pairs of a stage and a micro-batch whose activations are held at the same
 // time, from F until B, or W where gradients are apart.
 std::vector<std::size_t> most_activations(const PipelineSchedule& schedule);
 // By process: the most versions of a stage's weights, summed over its stages. The newest one is always there.
 std::vector<std::size_t> most_versions(const PipelineSchedule& schedule);
 
-// What an action needs, by number in a schedule without a fault; what precedes it in its process's list is not among it.
+// The actions that an action needs, by number in a schedule without a fault, other than those before it in its process's list.
 class ActionNeeds {
  public:
   explicit ActionNeeds(const PipelineSchedule& schedule);

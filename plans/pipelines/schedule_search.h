@@ -17,7 +17,7 @@ namespace rewright::plans {
 
 struct ScheduleSearch {
   std::size_t processes = 1, micro_batches = 1;
-  // Of equal stages, one a process; schedules with more have parts of them. Updates take no time here.
+  // Seconds of equal stages, one a process; schedules with more have parts of them. Updates take no time here.
   StageSeconds stage;
   double message = 0;
   double activations = 0;        // that a process may hold, in those of a stage and micro-batch; 0: as many as processes

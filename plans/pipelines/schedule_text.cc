@@ -153,7 +153,7 @@ class ScheduleReader {
   void require_range() const {
     if (result_.steps > kMostMicroBatches / result_.micro_batches)
       refuse("it has more than " + std::to_string(kMostMicroBatches) + " micro-batches");
-    // What is checked is as large as what must be there: each process's list would be too short otherwise.
+    // The check allocates for all actions that there must be, however short the lists are.
     const std::size_t kinds = 1 + static_cast<std::size_t>(result_.gradients);
     if (result_.stages > kMostActions / kinds / result_.all_micro_batches())
       refuse("its stages and micro-batches are more than " + std::to_string(kMostActions) + " actions");

@@ -1,4 +1,4 @@
-// What a schedule takes with given times of its actions, by the longest path: without the links, which the simulation adds
+// The time of a schedule with given times of its actions, by the longest path: without the links, which the simulation adds
 // (pipeline_step.h).
 //
 // A step follows the one before without a pause for all: each process goes on with the next step as soon as its own list is
@@ -34,7 +34,7 @@ struct ScheduleTiming {
   std::vector<std::vector<double>> starts;  // of each process's actions, when all begin at 0 and nothing is delayed
 };
 
-// Of a schedule without a fault; throws Error(kUsage) with the fault otherwise, or for times of other stages.
+// Times a schedule. Throws Error(kUsage) with its fault if it has one, or for times of other stages.
 ScheduleTiming time_schedule(const PipelineSchedule& schedule, const ScheduleTimes& times);
 
 double action_seconds(const PipelineSchedule& schedule, const ScheduleTimes& times, const PipelineAction& action);

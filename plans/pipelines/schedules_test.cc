@@ -35,7 +35,7 @@ void require_bubble(const PipelineSchedule& schedule, const StageSeconds& stage,
     const double waits = timing.seconds - (1 - share) * timing.seconds;
     REQUIRE(std::abs(waits * whole - waiting * timing.seconds) < 1e-9);
   }
-  // The same with the time that a process is busy, which is a whole number: no rounding.
+  // A process is busy for a whole number of times: no rounding.
   for (const auto& list : schedule.processes) {
     double busy = 0;
     for (const PipelineAction& a : list)
@@ -72,7 +72,7 @@ TEST_CASE("interleaved 1F1B waits (p-1)/(vm+p-1)", "[pipelines]") {
         require_bubble(schedule, kBackwardTwice, number(p - 1), number(v * m + p - 1));
         REQUIRE(check_schedule(schedule).fault == ScheduleFault::kNone);
         REQUIRE(why_asynchronous(schedule).empty());
-        // Of process 0, in chunks: p (1 + (p-1) / (p v)) in stages.
+        // Process 0 holds, in chunks: p (1 + (p-1) / (p v)) in stages.
         REQUIRE(most_of(most_activations(schedule)) == std::min(v * m, v * p + p - 1));
       }
 }

@@ -13,7 +13,7 @@ namespace rewright::plans {
 
 namespace {
 
-// What a micro-batch's graph takes, node by node.
+// Times and bytes of a micro-batch's graph, node by node.
 class MicroBatchFacts {
  public:
   MicroBatchFacts(const Machine& machine, const GroupGraph& group, const MicroBatchRoles& roles, const OperatorSeconds& seconds)
@@ -87,7 +87,7 @@ class StageWorkFinder {
   }
 
  private:
-  // Of the backward pass, what other stages wait for, and the rest.
+  // Divides the backward pass into what other stages wait for, and the rest.
   void find_parts() {
     const Graph& graph = facts_.graph();
     std::set<ValueId> sent;
@@ -144,7 +144,7 @@ class StageWorkFinder {
     }
   }
 
-  // What each value takes in each stage that makes or reads it, and until when.
+  // Notes the bytes of each value in each stage that makes or reads it, and until when.
   void add_values() {
     const Graph& graph = facts_.graph();
     struct Use {
@@ -163,13 +163,13 @@ class StageWorkFinder {
         if (facts_.producer(v) < 0) continue;
         const auto maker = static_cast<std::size_t>(facts_.producer(v));
         const auto [at, is_new] = uses.try_emplace({stage, v});
-        // Of another stage: it came with the messages of its own part.
+        // A value of another stage came with the messages of its own part.
         if (is_new) at->second = {parts_[maker] == StagePart::kWeights ? StagePart::kBackward : parts_[maker], n, n, {}};
         at->second.last = n;
         at->second.read[static_cast<std::size_t>(parts_[n])] = true;
       }
     }
-    // What lives within one part: bytes that begin and end at nodes.
+    // Lifetimes within one part: bytes that begin and end at nodes.
     std::map<std::pair<std::uint32_t, StagePart>, std::vector<std::tuple<std::size_t, int, double>>> lives;
     for (const auto& entry : uses) {
       const auto [stage, v] = entry.first;

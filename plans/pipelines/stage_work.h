@@ -1,4 +1,4 @@
-// What the stages of a pipeline compute and hold, from the prices of the nodes of a micro-batch's graph.
+// Times and memory of a pipeline's stages, from the prices of the nodes of a micro-batch's graph.
 #pragma once
 
 #include <vector>

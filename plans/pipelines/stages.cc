@@ -61,7 +61,7 @@ class AnchorFinder {
     return least;
   }
 
-  // What is computed or given once, by its readers in the forward pass; those that have none, by all readers.
+  // Places what is computed or given once, by its readers in the forward pass, or if it has none, by all readers.
   void place_before(bool all) {
     for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
       const bool is_source = role(n) == NodeRole::kBefore || (each_micro_batch(role(n)) && !reads_micro_batch(n));
@@ -137,7 +137,7 @@ class AnchorFinder {
         if (v != kNoValue && producers_[v] >= 0) most = std::max(most, result_.nodes[static_cast<std::size_t>(producers_[v])]);
       result_.nodes[n] = most;
     }
-    // What replaces a given value is made where that is.
+    // The replacement of a given value is made where that is.
     for (const auto& [output, given] : group_.replaced)
       if (const std::int32_t maker = producers_[graph_.outputs()[output].value]; maker >= 0)
         result_.given[given] = result_.nodes[static_cast<std::size_t>(maker)];

@@ -55,7 +55,7 @@ Anchors anchors_of(const GroupGraph& group, const MicroBatchRoles& roles);
 Pipeline with_stages(PipelineSchedule schedule, const GroupGraph& group, const MicroBatchRoles& roles, const Anchors& anchors,
                      const std::vector<std::size_t>& first);
 
-// What stages have to send each other. Throws Error(kBadInput) in one line if a stage needs something that another one makes
+// The messages between stages. Throws Error(kBadInput) in one line if a stage needs something that another one makes
 // later than that.
 std::vector<StageSend> sends_of(const GroupGraph& group, const MicroBatchRoles& roles, const std::vector<std::uint32_t>& nodes,
                                 const std::vector<std::uint32_t>& given);
@@ -64,8 +64,8 @@ std::vector<StageSend> sends_of(const GroupGraph& group, const MicroBatchRoles& 
 std::string fault_of_pipeline(const Pipeline& pipeline, const GroupGraph& group, const MicroBatchRoles& roles,
                               std::size_t micro_batches);
 
-// What the division into stages minimizes: the longest of the stages' times and of the messages between them; then what is
-// sent. By dynamic programming over the places.
+// The division into stages minimizes the longest of the stages' times and of the messages between them, then the bytes sent, by
+// dynamic programming over the places.
 struct StageCosts {
   std::vector<double> seconds;                        // of a micro-batch in each place, all passes
   std::vector<double> crossing;                       // bytes of a micro-batch between a place and the one before it

@@ -28,7 +28,7 @@ struct Wait {
 };
 using Waits = std::vector<Wait>;
 
-// How the messages of an exchange become tasks.
+// The tasks that the messages of an exchange become.
 enum class ExchangeDetail {
   kPriced,    // one task for all devices, of the time that price() gives
   kMessages,  // a task a message: processes may begin and end at other times than others

@@ -117,7 +117,7 @@ void Engine::end_now(std::uint32_t t) {
   s.status = Status::kEnded;
   for (const std::uint32_t next : graph_[t].after) {
     if (tasks_[next].status == Status::kWaiting) note_end(t, next);
-    // What started when this one ended may start earlier.
+    // A task that started when this one ended may start earlier.
     else if (tasks_[next].status == Status::kKept && s.has_past && time_ < s.past.end && tasks_[next].now.start == s.past.end)
       wait_anew(next, true);
   }

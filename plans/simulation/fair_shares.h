@@ -1,4 +1,4 @@
-// How messages that are on their way at the same time share links: max-min fairly. All rates rise together; where a link is
+// Max-min fair shares of links for messages that are on their way at the same time. All rates rise together; where a link is
 // full or a message has the rate that it can have at most, those of its messages stay as they are, and the others rise on
 // (Bertsekas and Gallager, Data Networks, 6.5.2).
 #pragma once

@@ -17,7 +17,7 @@ bool comes_before(const Passage& a, const Passage& b) { return std::tie(a.begin,
 void LinkLog::change(std::vector<Passage> removed, std::vector<Passage> added) {
   std::sort(removed.begin(), removed.end(), comes_before);
   std::sort(added.begin(), added.end(), comes_before);
-  // What lies before the first change is not touched.
+  // Entries before the first change are not touched.
   std::size_t next = 0;
   auto out =
       removed.empty() ? passages_.end() : std::lower_bound(passages_.begin(), passages_.end(), removed.front(), comes_before);

@@ -162,7 +162,7 @@ bool Engine::goes_on_as_before(std::uint32_t t) const {
   return after != s.past.segments.begin() && *std::prev(after) == s.now.segments.back();
 }
 
-// What was found becomes the last run.
+// Makes the times that were found those of the last run.
 void Engine::keep(std::span<const std::uint32_t> removed) {
   struct Change {
     LinkNumber link;

@@ -1,4 +1,4 @@
-// What an exchange costs that has the links for itself, in closed form.
+// The time of an exchange that has the links for itself, in closed form.
 //
 // A round takes as long as its slowest message: its latency, and its bytes at the rate that the round's messages leave each
 // other on the links. A ring of P on equal links so takes (P-1) (alpha + beta |W|/P) for a reduce-scatter or an all-gather,
@@ -15,7 +15,7 @@
 
 namespace rewright::plans {
 
-// The same collective at the same time in several groups of devices: equally many in each, and none in two of them.
+// A collective that several groups of devices do at the same time: equally many in each, and none in two of them.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<Devices> groups = {};  // member m of a group is its device number m

@@ -176,7 +176,7 @@ double model_parallel(const Machine& machine, const std::vector<double>& widths,
   return sum;
 }
 
-// Where the first becomes as small as the second, by bisection.
+// The number at which `rising` reaches the level, by bisection.
 double crossing(const std::function<double(double)>& rising, double level) {
   double low = 0, high = 1e9;
   for (int n = 0; n < 200; ++n) (rising((low + high) / 2) < level ? low : high) = (low + high) / 2;

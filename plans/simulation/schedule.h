@@ -1,4 +1,4 @@
-// What the processes of a group send each other in a collective, round by round, as distribution/ does it.
+// The messages of a collective among the processes of a group, round by round, as distribution/ does it.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ class Simulation {
   // Throws Error(kUsage) for tasks that wait for what is not there or not before them; the simulation is then of no more use.
   void run();
 
-  // Of the last run.
+  // Results of the last run.
   double seconds() const;
   TaskTimes times(TaskName task) const;
   std::size_t tasks() const { return graph_.tasks(); }
@@ -72,7 +72,7 @@ class Simulation {
   std::unique_ptr<MemoryPeaks> memory_;
 };
 
-// What a step does altogether.
+// Sums over a step.
 struct StepTotals {
   double seconds = 0;
   std::vector<double> operations, memory_bytes, sent_bytes;   // by device

@@ -29,7 +29,7 @@ struct TaskName {
   friend auto operator<=>(const TaskName&, const TaskName&) = default;
 };
 
-// What executes a task on a device: it does one after the other, in the order of their names, beside what other queues do. A
+// A queue of a device executes its tasks one after the other, in the order of their names, beside what other queues do. A
 // process computes in one thread and exchanges in another (training's WorkQueue), both in the order of the plan.
 enum class DeviceQueue : std::uint8_t { kNone, kCompute, kExchange };
 
@@ -46,7 +46,7 @@ struct Task {
   std::string label = {};
   DeviceQueue queue = DeviceQueue::kNone;
   Devices devices = {};  // in all of whose queues it stands; ascending
-  // What takes time: first so many seconds (of computing, or until a message's first byte arrives), then so many bytes at the
+  // A task takes first so many seconds (of computing, or until a message's first byte arrives), then so many bytes at the
   // rate that the links give (Simulation), but at most at this one. Without links, no bytes.
   double seconds = 0, bytes = 0, most_bytes_per_second = std::numeric_limits<double>::infinity();
   std::vector<LinkUse> uses = {};    // each link once

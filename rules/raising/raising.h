@@ -29,8 +29,8 @@ namespace rewright::rules {
 struct Raising {
   Rule rule;
   std::string type;  // of the operator, in the domain com.microsoft; empty: no call
-  // Of the call: names of the rule's inputs, "" where it has none. Where the target expands an input (Expand), the expanded
-  // one.
+  // The call's inputs by the names of the rule's inputs, "" where it has none. Where the target expands an input (Expand), the
+  // expanded one.
   std::vector<std::string> inputs;
   // Name, and a number, one of the rule's variables, or a product of two: "s*t".
   std::vector<std::pair<std::string, std::string>> attributes;
@@ -39,7 +39,7 @@ struct Raising {
 // Throws Error(kBadInput) with the place.
 std::vector<Raising> parse_raisings(std::string_view text, const std::string& name);
 
-// Those of rules/raising/onnxruntime.rules, in the order in which they are tried.
+// The rules of rules/raising/onnxruntime.rules, in the order in which they are tried.
 std::span<const Raising> raisings();
 
 }  // namespace rewright::rules

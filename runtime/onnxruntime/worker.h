@@ -14,7 +14,7 @@
 
 namespace rewright::runtime {
 
-// What the process executes: a script that answers each line of JSON on its standard input by one on its standard output.
+// A script that answers each line of JSON on its standard input by one on its standard output.
 struct WorkerProgram {
   std::string_view name;    // of the library, for messages
   std::string_view script;  // its text

@@ -142,8 +142,8 @@ class PipelinePlanner {
     return b;
   }
 
-  // What may be good: by dynamic programming, with some slack, and as if there were more memory, since what it says of memory
-  // is an estimate. The simulation decides.
+  // Divisions worth simulating: by dynamic programming, with some slack, and as if there were more memory, since it only
+  // estimates memory. The simulation decides.
   std::vector<std::vector<std::size_t>> divisions(const MicroBatches& batches, const PipelineSchedule& schedule) const {
     plans::StageCosts costs = batches.costs;
     costs.memory.resize(schedule.stages), costs.held.resize(schedule.stages);

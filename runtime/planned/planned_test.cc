@@ -32,7 +32,7 @@ double slow(const Operator& op, const Attributes& attributes, plans::OperandType
   return traits.operations / 1e9 + traits.bytes / 1e9;
 }
 
-// What processes compute together on the CPU, of the first of them; several runs give the same.
+// Results of the first of the processes that compute together on the CPU; several runs give the same.
 std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
   run_as_processes(static_cast<std::size_t>(plan.processes), [&](Communicator& processes) {

@@ -36,7 +36,7 @@ void set_links(const Machine& machine, std::size_t stride, std::size_t count, Pa
   }
 }
 
-// What is data and what are parameters in a group's graph.
+// Tells data from parameters in a group's graph.
 PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group) {
   PlannedGraph result;
   result.graph = group.graph, result.replaced = group.replaced;
@@ -186,7 +186,7 @@ class Planner {
     std::unique_ptr<ChoiceFinder> choices;  // of `work`
   };
 
-  // What a candidate was made of, to refine it.
+  // The parts of a candidate, to refine it.
   struct Found {
     const Outer* level = nullptr;  // of two levels
     std::size_t groups = 1;
@@ -231,7 +231,7 @@ class Planner {
     return level;
   }
 
-  // Of graphs that are cut among so many groups of so many processes.
+  // The finder for graphs that are cut among so many groups of so many processes.
   ChoiceFinder& finder(std::size_t groups, std::size_t size) {
     auto& known = finders_[groups];
     if (!known) {
@@ -281,7 +281,7 @@ class Planner {
   std::vector<Found> found_;
 };
 
-// What is tried.
+// The levels that a strategy tries.
 std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool has_images) {
   const auto require_known = [](const std::string& name) {
     if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return;
@@ -305,7 +305,7 @@ std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool ha
   return result;
 }
 
-// What was found so far, and what is tried next.
+// The plans found so far, and what is tried next.
 class Search {
  public:
   Search(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search)

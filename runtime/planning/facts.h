@@ -92,7 +92,7 @@ class Facts {
   // The affine function by channel that a chain computes, if it is to be computed as one. Null: none.
   virtual std::shared_ptr<const ChannelAffine> channel_affine(const Chain&) const { return nullptr; }
 
-  // What `compose` returns for these nodes. A device may know it from other nodes that compute the same.
+  // The result of `compose` for these nodes. A device may know it from other nodes that compute the same.
   virtual Chain::Expression composed(const std::vector<int>& /*nodes*/, ValueId /*start*/, bool /*shorten*/,
                                      const std::function<Chain::Expression()>& compose) {
     return compose();

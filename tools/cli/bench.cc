@@ -114,7 +114,7 @@ nlohmann::json bench_at(const BenchOptions& options, const AtSizes& at, Device& 
   return {{"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}};
 }
 
-// What a plan divides, and a run's inputs: random data, and in training what the model starts with.
+// The model that a plan divides, and a run's inputs: random data, and in training what the model starts with.
 struct PlannedBench {
   runtime::PlannedGraph planned;
   std::vector<Tensor> inputs;

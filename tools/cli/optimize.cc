@@ -130,7 +130,7 @@ Certificate without_steps(const Certificate& certificate) {
   return none;
 }
 
-// Where a result goes.
+// The destination of a result.
 struct Target {
   std::function<std::string(const Graph&)> write;  // returns the file
   std::function<void()> commit;                    // it stays

@@ -9,7 +9,7 @@
 
 namespace rewright::cli {
 
-// What happens when one of the processes is killed.
+// Messages and status when one of the processes is killed.
 struct WhenOneEnds {
   std::string afterwards = {};  // added to the message that says so: what the user can do
   bool others_go_on = false;    // else all end

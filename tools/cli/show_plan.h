@@ -1,4 +1,4 @@
-// What a plan's file says: which operators are cut how, what is sent, and each process's memory and time.
+// Prints a plan's file: which operators are cut how, what is sent, and each process's memory and time.
 #pragma once
 
 #include <string>

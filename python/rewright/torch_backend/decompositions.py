@@ -115,7 +115,7 @@ def _resamplings():
     return {packet.default: _resampling(torch._decomp.decomposition_table[packet.default]) for packet in packets}
 
 
-# Those that torch takes apart itself, in place of a translation that does not give all results of the operator.
+# Operators that torch decomposes itself, in place of a translation that does not give all their results.
 FIRST = {
     aten.native_batch_norm.default,
     aten._native_batch_norm_legit.default,

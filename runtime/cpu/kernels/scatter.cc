@@ -43,7 +43,7 @@ struct Shape {
 // The bytes of an element of any type that is served.
 using Element8 = std::array<std::byte, 8>;
 
-// How updates that are not in memory come.
+// Updates that are computed where they are needed, not stored.
 struct Computed {
   std::unique_ptr<TileProgram> program;
   int rows_of = -1;               // the program computes where rows of this operand begin; -1: the updates themselves

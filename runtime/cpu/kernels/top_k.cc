@@ -23,7 +23,7 @@ struct TopKShape {
   bool largest;
 };
 
-// How the bits of an element are a number.
+// The kind of number that an element's bits are.
 enum class Numbers { kUnsigned, kSigned, kReal };
 
 // Unsigned numbers in the order of elements. -0 is 0, and NaN the largest.

@@ -56,7 +56,7 @@ struct BlockLoops {
   bool (*split)(const SplitRow& row, const float* a, Count stride, Count depth, Count block);
   // y[c] = start[c] + sum(k) a[k] w[k, c] for all columns of a panel. start: null for zeros.
   void (*multiply)(const BlockShape& shape, const std::byte* panel, const SplitRow& row, const float* start, float* y);
-  // The same for several rows without `low`: row r is y + r * y_stride.
+  // Multiplies several rows, without `low`: row r is y + r * y_stride.
   static constexpr Count kMostRows = 4;
   void (*multiply_rows)(const BlockShape& shape, const std::byte* panel, const SplitRow* rows, Count count, const float* start,
                         float* y, Count y_stride);

@@ -1,4 +1,4 @@
-// Which nodes of a graph are planned together.
+// Divides a graph's nodes into groups that are planned together.
 #pragma once
 
 #include <vector>

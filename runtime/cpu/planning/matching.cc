@@ -26,7 +26,7 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 
 namespace {
 
-// Which axes of a tensor are broadcast along the result's?
+// The axes along which a tensor is broadcast to the result, as bits behind the rank.
 std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
   std::uint64_t pattern = sizes.size();
   for (std::size_t back = 1; back <= sizes.size(); ++back) {

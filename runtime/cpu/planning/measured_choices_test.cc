@@ -160,7 +160,7 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   CHECK(results[0] != results[3]);
   CHECK(results[2] != results[3]);
   CHECK(results[0] != results[4]);
-  // The same without transforms: the cache has no such entries.
+  // A session without transforms finds no such entries in the cache.
   SessionOptions exact = cached;
   exact.transformed_convolutions = false;
   SessionOptions plain;

@@ -1,4 +1,4 @@
-// How a kernel computes a node: the surrounding operators it fuses, the layouts it supports, and the steps it adds to the plan.
+// A node as a kernel computes it: the operators around it that it fuses, its layouts, and the steps it adds to the plan.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ class Planner : public KnownValues {
   // See StoredValues.
   std::optional<Slot> take_slot(ValueId value, bool bounded) { return values_.take_slot(value, bounded); }
   bool is_in_slot(ValueId value) const { return values_.is_in_slot(value); }
-  // The same for one that is a cache, [.., .., positions, ..].
+  // As above for a value that is a cache, [.., .., positions, ..].
   int add_cache(ValueId value) {
     caches_.insert(value);
     return add_value(value, kPlain);

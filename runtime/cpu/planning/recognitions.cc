@@ -6,7 +6,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Of all that traits depend on: sizes only as far as they are 0, 1 or more.
+// A hash of all that traits depend on: of sizes only whether they are 0, 1 or more.
 std::uint64_t traits_name(const Graph& graph, const Node& node) {
   std::uint64_t name = hash_mix(hash_text("traits"), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
   for (const ValueId input : node.inputs) {

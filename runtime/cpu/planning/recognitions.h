@@ -62,7 +62,7 @@ struct Recognitions {
 // A name for a node's operator and attributes, and for the types and sizes of its operands.
 std::uint64_t operands_name(const Graph& graph, const Node& node);
 
-// What `find` returns for the node; it was found before where another node of the graph, or this one at other sizes above 1,
+// The traits that `find` returns for the node; known already if another node of the graph, or this one at other sizes above 1,
 // has the same operator and attributes.
 planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph, const Node& node,
                                  const std::function<planning::Traits()>& find);

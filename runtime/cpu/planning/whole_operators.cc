@@ -30,7 +30,7 @@ const Registry& whole_operators() {
   return *made;
 }
 
-// What is known about the operands of a call.
+// Facts about the operands of a call.
 class Operands {
  public:
   Operands(const Graph& graph, const WholeCall& call) : graph_(graph), call_(call) {}
@@ -194,7 +194,7 @@ class DequantizedWeights {
     std::int64_t depth, columns, block, bits;
     bool transposed;
     std::int64_t blocks() const { return (depth + block - 1) / block; }
-    // Of an element, and of a block's scale, where the matrix is.
+    // Positions of an element and of a block's scale in the matrix.
     std::int64_t at(std::int64_t c, std::int64_t k) const { return transposed ? c * depth + k : k * columns + c; }
     std::int64_t scale_at(std::int64_t c, std::int64_t b) const { return transposed ? c * blocks() + b : b * columns + c; }
   };

@@ -17,7 +17,7 @@ struct Instruction {
     kLoad,        // operand at an affine address
     kGather,      // operand at the addresses in arguments[0]
     kGatherAxis,  // operand at an affine address, plus `apart` times the position of the index arguments[0] as of kPosition
-    // Of register `other` in the block `child`:
+    // Read register `other` of the block `child`:
     kGatherRows,  // operand at the row's address, plus arguments[0], or an affine address if that is absent
     kSpread,      // the row's value, for all elements of the row
     kRepeat,      // the value for an element of a row, for all rows

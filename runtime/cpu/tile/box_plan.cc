@@ -58,7 +58,7 @@ void assign_buffers(BoxPlan& plan, int b) {
       for (const int a : i.arguments)
         if (a >= 0) last[a] = r;
     if (i.kind == In::kConstant || i.kind == In::kRepeat) p.kept[r] = true;
-    // What is only moved goes straight to the output.
+    // Elements that are only moved go straight to the output.
     if ((i.kind == In::kLoad && (b != 0 || static_cast<int>(r) != block.result)) || i.kind == In::kIndices)
       for (std::size_t v = 0; v < plan.program.extents.size(); ++v)
         p.kept[r] = p.kept[r] || (plan.program.extents[v] > 1 && i.affine.coefficient(v) == 0);

@@ -1,4 +1,4 @@
-// How a box of a tile program is executed: its tiles, buffers of registers, and direction of reductions.
+// The execution of a box of a tile program: its tiles, buffers of registers, and direction of reductions.
 #pragma once
 
 #include <vector>

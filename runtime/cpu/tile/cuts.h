@@ -29,7 +29,7 @@ struct Computed {
   Variables variables() const;
 };
 
-// The same output with some axes i split into two, i = n * o + r with r < n, where positions are quotients i div n and
+// The output with some axes i split into two, i = n * o + r with r < n, where positions are quotients i div n and
 // remainders i mod n: they are affine in o and r. Nothing is split if the layout of the output or of an operand depends on the
 // axes.
 Computed with_split_axes(Computed computed, const TileOperand& output, const std::vector<TileOperand>& operands);

@@ -129,7 +129,7 @@ class Extraction {
     Element result = e;
     const Contents& contents = contents_of(e);
     if (e->scalar == Scalar::kReal && contents.stages && contents.expensive) result = take_out(e, kWorthRepeats);
-    // What a guard protects stays behind it.
+    // An element that a guard protects stays behind it.
     if (result == e && e->kind != Kind::kChoose && e->kind != Kind::kReduce)
       result = with_arguments(e, [&](const Element& a) { return hoist(a); });
     hoisted_[e] = result;

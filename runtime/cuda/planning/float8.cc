@@ -99,7 +99,7 @@ class Multiplication {
     return facts_.add_constant_value(std::move(other));
   }
 
-  // The same product on the float8 tensors themselves.
+  // The product on the float8 tensors themselves.
   std::optional<Group> product_of_sources(const Group& group) {
     const auto* plain =
         group.library && group.alternatives.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;

@@ -157,7 +157,7 @@ std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precisio
   const bool multiplies = std::holds_alternative<ConvolutionShape>(shape);
   EngineLimits limits;
   limits.may_round = !multiplies || element_type(shape) != DataType::kFloat || precision == Precision::kTf32;
-  // What cuDNN compiles for rows takes 5 s in each process (H200, cuDNN 9.19), far more than a model's normalizations.
+  // cuDNN compiles kernels for rows for 5 s in each process (H200, cuDNN 9.19), far more than a model's normalizations take.
   limits.may_compile = !std::holds_alternative<NormalizationShape>(shape);
   try {
     auto graph = std::visit(

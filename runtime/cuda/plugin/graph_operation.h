@@ -101,7 +101,7 @@ class OperationGraph {
 // Strides of packed tensors, row-major or channels-last.
 std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last = false);
 
-// What engines may do: round factors of type float, and be compiled when they are prepared.
+// Engines may round factors of type float, and may be compiled when they are prepared.
 struct EngineLimits {
   bool may_round = true, may_compile = true;
 };

@@ -77,7 +77,7 @@ TEST_CASE("random instances of the sources of rules") {
     }
   }
   expected = interpret(graph, inputs);
-  // The same kernels twice: the second session finds them in the cache.
+  // A second session finds the kernels of the first in the cache.
   const TemporaryFolder cache;
   for (const bool libraries : {false, true}) {
     CAPTURE(libraries);

@@ -11,7 +11,7 @@
 
 namespace rewright::cuda {
 
-// How a step runs: by this library operation, or by this alternative with these choices for its steps.
+// A step runs by this library operation, or by this alternative with these choices for its steps.
 struct Choice {
   std::unique_ptr<Operation> operation;
   std::size_t alternative = 0;

@@ -22,7 +22,7 @@ enum LetterKind : std::uint32_t {
   kGiveUpRead,  // from a worker to a server: it will not push for its read
   kFailed,      // from a worker to the coordinator: an error's code and text
   kEnd,         // from the coordinator, to all: nothing more is needed; from a server, the answer: its shard and counts
-  // Of Sandblaster: from the coordinator to a worker, an evaluation and a part of the batch; from the worker to a server the
+  // For Sandblaster, from the coordinator to a worker, an evaluation and a part of the batch; from the worker to a server the
   // gradient, which is acknowledged, then to the coordinator the loss. From the coordinator to a server: an operation on its
   // shards of vectors; the answer: a number.
   kPart,

@@ -1,4 +1,4 @@
-// How the processes or threads of a run work on the same weights.
+// The ways in which processes or threads of a run work on the same weights.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ namespace {
 
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
-// How far elastic weights move at each exchange: beta / workers with the paper's beta.
+// Elastic weights move by this over the number of workers at each exchange (the paper's beta).
 constexpr double kElasticBeta = 0.9;
 
 // One shard of the weights, and the letters that wait for the bound of staleness.
@@ -46,7 +46,7 @@ class ShardServer {
         staleness_.forget(letter.from);
         break;
       case Mail::kLost:
-        // What it has sent still counts.
+        // Letters that it has sent still count.
         waiting_.remove_if([&](const Letter& l) { return l.from == letter.from && l.kind == kFetch; });
         if (std::ranges::none_of(waiting_, [&](const Letter& l) { return l.from == letter.from; }))
           staleness_.forget(letter.from);
@@ -84,7 +84,7 @@ class ShardServer {
 
   bool answer(const Letter& letter) {
     if (letter.kind == kFetch) {
-      // What is to come of an earlier read is as stale as that.
+      // Further parts of an earlier read are as stale as that.
       if (letter.numbers.at(0) == 0 || !staleness_.has_read(letter.from)) {
         if (!staleness_.may_read(letter.from)) return false;
         staleness_.read(letter.from);
@@ -184,7 +184,7 @@ class Coordinator {
     if (listener_.step) listener_.step(run_.report(std::ssize(reported_), loss, seconds()));
   }
 
-  // Who gets no step waits, for it may have to compute those of another worker. First it sends what it has.
+  // A worker that gets no step waits, for it may have to compute those of another one. First it sends what it has.
   void give_steps() {
     for (auto asking = asking_.begin(); asking != asking_.end() && !steps_.over();) {
       std::optional<std::int64_t> step = steps_.next(asking->worker);

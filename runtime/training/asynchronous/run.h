@@ -1,4 +1,4 @@
-// What all modes of asynchronous training share: the graphs of a step, the weights at the start, batches, and reports.
+// Shared by all modes of asynchronous training: the graphs of a step, the weights at the start, batches, and reports.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace rewright::training {
 
-// What became of a run.
+// Facts about a run that has ended.
 struct AsynchronousFacts {
   std::int64_t steps = 0;     // gradients that count
   bool complete = false;      // false: stopped before the end
@@ -51,7 +51,7 @@ class AsynchronousRun {
   const FlatLayout& layout() const { return layout_; }
   std::int64_t steps() const { return data_->steps(); }
   std::int64_t steps_per_epoch() const { return data_->steps() / options_.epochs; }
-  // Of the step with this number, from 0.
+  // The rate of the step with this number, from 0.
   double rate(std::int64_t step) const { return options_.schedule.at(std::min(step, steps() - 1), steps()); }
   // Facts that must agree among processes.
   RunFacts facts(const Backend& backend) const;

@@ -1,4 +1,4 @@
-// Who computes which step: each is given to a worker, and again to another one if that is lost or late.
+// Gives steps to workers: each to one, and again to another one if that is lost or late.
 #pragma once
 
 #include <chrono>

@@ -220,7 +220,7 @@ class ProblemMaker {
         auto& read = problem_.values[static_cast<std::size_t>(v)];
         read.last_stage = std::max(read.last_stage, last);
       }
-      // The same for small values, which are always kept that long.
+      // Small values are always kept until their last reader.
       const std::int32_t end = last < 0                       ? 0
                                : last + 1 < problem_.stages() ? problem_.stage_start[static_cast<std::size_t>(last) + 1] - 1
                                                               : end_ - 1;

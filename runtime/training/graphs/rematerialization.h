@@ -52,7 +52,7 @@ struct MemoryBudget {
   std::function<std::vector<NodeCost>(const Graph&)> costs = {};
 };
 
-// The same with a backend's own plan. The first process chooses and the others follow; only it knows results other than the
+// As above with a backend's own plan. The first process chooses and the others follow; only it knows results other than the
 // graph.
 Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Communicator& processes, const Backend& backend,
                              const SessionOptions& options);

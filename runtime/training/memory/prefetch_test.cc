@@ -120,7 +120,7 @@ class Training {
     }
     throw Error(ErrorCode::kBadInput, "the step did not end behind " + std::to_string(requests) + " requests");
   }
-  // Of the last step.
+  // Parameters that the last step asked for.
   const Order& asked() const { return asked_; }
   std::uint64_t bytes_of(std::size_t parameter) const {
     const std::span<const ValueId> inputs = graphs_.gradients.inputs();

@@ -1,4 +1,4 @@
-// How processes exchange gradients, and which tensors they partition.
+// Options of processes' exchange of gradients, and of the tensors that they partition.
 #pragma once
 
 #include <cstddef>

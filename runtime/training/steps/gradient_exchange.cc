@@ -130,7 +130,7 @@ void GradientExchange::add_up(std::span<const Bytes> vectors, const Bucket& of, 
   if (options_.in_order && options_.zero == 0) all_gather_parts(processes_, vectors[0], byte_size(type), of.bounds);
 }
 
-// The same for floats that are sent in 16 bits. `sum`: this process's result, in the first vector.
+// As above for floats that are sent in 16 bits. `sum`: this process's result, in the first vector.
 void GradientExchange::add_up_narrowed(std::span<const Bytes> vectors, std::size_t b, Bytes sum) {
   const Bucket& of = layout_.bucket(b);
   std::vector<std::vector<std::byte>> narrowed;

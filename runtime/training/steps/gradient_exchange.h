@@ -64,7 +64,7 @@ class GradientExchange {
   WorkQueue* queue_;
   Gauge gauge_;
 
-  // Of the current step.
+  // State of the current step.
   std::size_t shards_here_ = 0;
   std::vector<std::vector<Memory>> buffers_;  // by shard (if added in order), or the sum and the current shard; then by bucket
   std::vector<Memory> parts_;                 // by bucket: this process's part, from stage 2 on

@@ -38,7 +38,7 @@ class TrainingStep {
 
   // Copies of all tensors, whole in every process. Later steps do not change them.
   virtual TrainedTensors gather() = 0;
-  // The same for the first process alone: the others may get empty tensors, and nobody states unless `with_states`.
+  // As above for the first process alone: the others may get empty tensors, and nobody gets states unless `with_states`.
   virtual TrainedTensors gather_in_first(bool /*with_states*/) { return gather(); }
   // Replaces all tensors. Every process passes the whole tensors.
   virtual void load(const TrainedTensors& tensors) = 0;

@@ -143,7 +143,7 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t q = 0; q < given_.out_width; ++q, pixel += given_.strides[1] * c) to = std::copy_n(pixel, c, to);
   }
 
-  // The same columns of some rows of a result.
+  // A range of columns in some rows of a result.
   struct Pixels {
     std::int64_t image, begin, end;  // rows
     std::int64_t first, count;       // columns

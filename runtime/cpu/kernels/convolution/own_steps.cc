@@ -22,7 +22,7 @@ void add_step(Planner& planner, ValueId input, const Epilogue& epilogue, std::un
   planner.add_step(std::move(kernel), std::move(inputs), {target});
 }
 
-// Of convolutions that are added, rounded once.
+// The sum of the biases of convolutions that are added, rounded once.
 std::vector<float> bias_of_all(const Planner& planner, std::span<const FoldedConvolution* const> convolutions) {
   std::vector<double> sum(static_cast<std::size_t>(convolutions.back()->shape.y[1]));
   for (const FoldedConvolution* const c : convolutions) {

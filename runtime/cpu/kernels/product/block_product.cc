@@ -75,7 +75,7 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
     loops_.unpack(shape_, panel(p), first, last, rows);
   }
 
-  // Of a split row.
+  // Bytes of a split row.
   Count row_bytes() const {
     const Count depth = shape_.blocks() * shape_.block;
     const Count bytes = depth * 2 * Count{sizeof(std::int16_t)} + shape_.blocks() * Count{sizeof(SplitRow::Block)};

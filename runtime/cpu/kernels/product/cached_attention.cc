@@ -43,7 +43,7 @@ Count position_at(const std::byte* at, Count i, bool is_long) {
   return reinterpret_cast<const std::int32_t*>(at)[i];
 }
 
-// What does not change from call to call.
+// Extents that do not change from call to call.
 struct CachedForm {
   CachedForm(const CachedTask& task, Isa isa)
       : t(task),
@@ -56,7 +56,7 @@ struct CachedForm {
         tile(t.is_few() ? t.rows() : std::min({kTileRows, products.most_rows[k.vectors] * 6, t.rows()})) {}
 
   Count query_floats() const { return t.batch * t.heads * t.length * t.size; }
-  // Of each thread: packed keys and values, scores, and rows of the result.
+  // Each thread's memory: packed keys and values, scores, and rows of the result.
   Count packed_floats() const { return t.is_few() ? 0 : k.floats() + v.floats(); }
   Count thread_floats() const { return (packed_floats() + tile * (keys + width) + 15) / 16 * 16; }
 
@@ -281,7 +281,7 @@ class CachedAttentionRun {
   const Call& call_;
   float* const queries_;       // rotated and scaled, [batch, heads, length, size]
   std::vector<Count> before_;  // by sequence
-  // Of keys and values.
+  // [0]: of keys, [1]: of values.
   const float* given_[2] = {nullptr, nullptr};
   float* present_[2];
   bool in_place_[2];
