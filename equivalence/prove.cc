@@ -11,6 +11,7 @@
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
 #include "equivalence/rewriting_search.h"
+#include "equivalence/sample_runs.h"
 #include "equivalence/statement_prover.h"
 #include "graph/file.h"
 #include "graph/onnx/body.h"
@@ -32,8 +33,7 @@ std::string_view name(Verdict verdict) {
 
 namespace {
 
-constexpr int kMostCandidates = 4;  // tried for one value
-constexpr int kDepths = 3;          // of cuts
+constexpr int kDepths = 3;  // of cuts
 constexpr std::size_t kMostPlaces = 20;
 constexpr std::chrono::seconds kQuick{2};
 constexpr double kForProofs = 0.75;  // of the time; the rest is for refuting in double what stayed open
@@ -45,7 +45,7 @@ class Prover {
         b_(b),
         options_(options),
         joint_(a, b, options.names),
-        samples_(a, b, joint_, options.executors),
+        runs_(a, b, joint_, options, [this](auto end) { return is_over(end); }),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}),
         statements_(rules_, options.certificate, options.certificate_names, [this] { return ended(); }),
         parts_(joint_, [this](const Step& step) { return take_value(step); }) {
@@ -80,124 +80,21 @@ class Prover {
  private:
   void search() {
     const auto begin = std::chrono::steady_clock::now();
-    run_samples();
-    if (samples_.counterexample()) return;
+    runs_.run(end_of_proofs_);
+    if (runs_.counterexample()) return;
     // Refuting takes less time than a search for what is not true.
-    if (std::chrono::steady_clock::now() - begin < kQuick) refute_quickly();
-    if (counterexample()) return;
+    if (std::chrono::steady_clock::now() - begin < kQuick) runs_.run_in_double_shortly();
+    if (runs_.counterexample()) return;
     join_moves();
     explain_by_values();
     explain_by_moves();
     sweep();
-    if (!joint_.outputs_are_equal() && !precise_) refute_in_double();
+    if (!joint_.outputs_are_equal() && !runs_.has_run_in_double()) runs_.run_in_double();
   }
 
   bool ended() const { return is_over(end_of_proofs_); }
   bool is_over(std::chrono::steady_clock::time_point end) const {
     return stopped_ || options_.cancel.stop_requested() || std::chrono::steady_clock::now() > end;
-  }
-
-  // ---- Candidates
-
-  // Sizes of the named axes for the runs, several times.
-  std::vector<NamedSizes> sample_sizes() const {
-    std::vector<NamedSizes> sizes = fitting_sizes(a_, {});
-    const std::vector<std::string> open = open_sizes(a_, {});
-    // Other sizes as well: what agrees at one may differ at another.
-    for (const std::int64_t size : {3, 5}) {
-      NamedSizes given;
-      if (!open.empty()) given[open.front()] = size;
-      if (!given.empty())
-        for (const NamedSizes& fitting : fitting_sizes(a_, given)) {
-          sizes.insert(sizes.begin() + std::min<std::ptrdiff_t>(1, std::ssize(sizes)), fitting);
-          break;
-        }
-    }
-    if (sizes.empty()) sizes.emplace_back();
-    return sizes;
-  }
-
-  void run_samples() {
-    if (options_.executors.empty()) return;
-    const std::vector<NamedSizes> sizes = sample_sizes();
-    std::size_t next = 0;
-    for (int n = 0; n < options_.samples && !ended() && !samples_.counterexample(); ++n) {
-      if (options_.progress) options_.progress(0.1 * n / options_.samples, "running both models");
-      while (!samples_.add(sizes[next % sizes.size()], options_.seed + static_cast<std::uint64_t>(n)) &&
-             samples_.count() == 0 && next + 1 < sizes.size())
-        ++next;
-      if (samples_.count() == 0) break;
-      ++next;
-    }
-    index_candidates();
-  }
-
-  // Differences that the rounding of float hides are seen in double.
-  void refute_in_double() {
-    if (options_.precise.empty() || rounds_to_few_bits(a_) || rounds_to_few_bits(b_)) return;
-    precise_.emplace(a_, b_, joint_, options_.precise, true);
-    const std::vector<NamedSizes> sizes = sample_sizes();
-    for (int n = 0; n < options_.samples && !precise_->counterexample() && !is_over(options_.deadline); ++n) {
-      if (options_.progress) options_.progress(0.9 + 0.1 * n / options_.samples, "running both models in double");
-      if (!precise_->add(sizes[static_cast<std::size_t>(n) % sizes.size()], options_.seed + static_cast<std::uint64_t>(n)) &&
-          n > 0)
-        break;
-    }
-  }
-
-  // In double convolutions have no kernels of their own, and may take a hundred times as long.
-  void refute_quickly() {
-    if (!options_.end_precise_runs) return refute_in_double();
-    options_.end_precise_runs(std::min(std::chrono::steady_clock::now() + kQuick, options_.deadline));
-    try {
-      refute_in_double();
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kCancelled || is_over(options_.deadline)) throw;
-      precise_.reset();
-    }
-    options_.end_precise_runs(options_.deadline);
-  }
-
-  // A rounding decides which of two integers a real becomes, so that a small difference becomes a large one.
-  static bool rounds_to_few_bits(const Graph& graph) {
-    for (ValueId id = 0; id < graph.value_count(); ++id)
-      if (const DataType type = graph.value(id).type.type;
-          !graph.is_constant(id) && (type == DataType::kInt8 || type == DataType::kUint8))
-        return true;
-    return false;
-  }
-
-  const std::optional<Counterexample>& counterexample() const {
-    return samples_.counterexample() || !precise_ ? samples_.counterexample() : precise_->counterexample();
-  }
-
-  void index_candidates() {
-    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
-      if (joint_.is_of_first(id) && samples_.has(id)) by_key_.emplace(samples_.key(id), id);
-    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
-      if (joint_.is_of_first(id) && !joint_.graph().value(id).name.empty()) by_name_.emplace(joint_.graph().value(id).name, id);
-  }
-
-  std::vector<ValueId> candidates(ValueId b) const {
-    std::vector<ValueId> found;
-    std::set<ValueId> classes;
-    const Value& value = joint_.graph().value(b);
-    const auto offer = [&](ValueId a) {
-      const Value& other = joint_.graph().value(a);
-      if (other.type == value.type && other.shape_known == value.shape_known && classes.insert(joint_.find(a)).second)
-        found.push_back(a);
-    };
-    const auto name = by_name_.find(value.name);
-    const bool named = name != by_name_.end();
-    if (!samples_.has(b)) {
-      if (named) offer(name->second);
-      return found;
-    }
-    if (named && samples_.agree(name->second, b)) offer(name->second);
-    const auto [from, to] = by_key_.equal_range(samples_.key(b));
-    for (auto at = from; at != to && found.size() < kMostCandidates; ++at)
-      if (samples_.agree(at->second, b)) offer(at->second);
-    return found;
   }
 
   // ---- Constants
@@ -268,7 +165,7 @@ class Prover {
       if (node->op) continue;
       for (const ValueId input : node->inputs) {
         if (input == kNoValue || joint_.producer(input) < 0) continue;
-        for (const ValueId other : candidates(input))
+        for (const ValueId other : runs_.candidates(input))
           if (!joint_.equal(other, input) && joint_.producer(other) < joint_.producer(input) && settle_pair(other, input))
             break;
       }
@@ -376,7 +273,7 @@ class Prover {
   }
 
   void settle(ValueId b) {
-    for (const ValueId a : candidates(b)) {
+    for (const ValueId a : runs_.candidates(b)) {
       if (ended()) return;
       if (settle_pair(a, b)) return;
     }
@@ -526,7 +423,7 @@ class Prover {
   // ---- The verdict
 
   void conclude() {
-    if (counterexample()) {
+    if (runs_.counterexample()) {
       refuted();
       return;
     }
@@ -545,7 +442,7 @@ class Prover {
 
   void bound_rounding() {
     RoundingOptions options{.ranges = *options_.rounding, .tolerance = options_.tolerance};
-    const std::vector<NamedSizes> sizes = sample_sizes();
+    const std::vector<NamedSizes> sizes = runs_.sizes();
     options.sizes = sizes.front();
     for (const std::string& name : open_sizes(a_, {})) options.sizes.try_emplace(name, 1);
     options.ended = [this] { return is_over(options_.deadline); };
@@ -560,7 +457,7 @@ class Prover {
     constexpr int kRuns = 20;
     for (int run = 0; run < kRuns && !is_over(options_.deadline); ++run) try {
         const std::vector<double> differences =
-            samples_.differences(options.sizes, options.ranges, options_.seed + static_cast<std::uint64_t>(run));
+            runs_.samples().differences(options.sizes, options.ranges, options_.seed + static_cast<std::uint64_t>(run));
         for (std::size_t k = 0; k < differences.size(); ++k)
           result_.rounding[k].sampled = std::max(result_.rounding[k].sampled, differences[k]);
       } catch (const Error& error) {
@@ -571,7 +468,7 @@ class Prover {
 
   void refuted() {
     result_.verdict = Verdict::kRefuted;
-    result_.counterexample = counterexample();
+    result_.counterexample = runs_.counterexample();
     result_.reason = "output \"" + result_.counterexample->output + "\" differs";
     try {
       name_first_difference();
@@ -581,26 +478,16 @@ class Prover {
   }
 
   void name_first_difference() {
-    // In double the first difference stands out even where it is small.
-    if (!precise_) refute_in_double();
-    const bool is_precise = precise_ && precise_->count() > 0 && precise_->counterexample();
-    const Samples& samples = is_precise ? *precise_ : samples_;
+    if (!runs_.has_run_in_double()) runs_.run_in_double();
     const auto& outputs = joint_.outputs();
     std::size_t wrong = 0;
     for (std::size_t k = 0; k < outputs.size(); ++k)
       if (a_.outputs()[k].name == result_.counterexample->output) wrong = k;
-    const DifferingPair pair = first_difference(joint_, samples, outputs[wrong].first, outputs[wrong].second);
+    const DifferingPair pair = first_difference(joint_, runs_.telling(), outputs[wrong].first, outputs[wrong].second);
     result_.places.push_back(
         {place_name(joint_, pair.a), place_name(joint_, pair.b), Verdict::kRefuted, "the first that differ"});
-    const std::vector<CheckExecutor>& executors = is_precise ? options_.precise : options_.executors;
-    result_.smallest = smallest_difference(joint_, samples, pair, [&](const Graph& x, const Graph& y) {
-      const Joint small(x, y, {});
-      Samples tried(x, y, small, executors, is_precise);
-      const auto sizes = fitting_sizes(x, {});
-      for (std::uint64_t seed = 0; seed < 2 && !tried.counterexample(); ++seed)
-        tried.add(sizes.empty() ? NamedSizes{} : sizes.front(), options_.seed + seed);
-      return tried.counterexample().has_value();
-    });
+    result_.smallest =
+        smallest_difference(joint_, runs_.telling(), pair, [&](const Graph& x, const Graph& y) { return runs_.differ(x, y); });
   }
 
   // The first nodes of the second model that stayed open.
@@ -614,7 +501,7 @@ class Prover {
       const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                       [&](ValueId id) { return id != kNoValue && !joint_.is_known(id); });
       if (!reads_known || first == node.outputs.end()) continue;
-      if (!node.op) result_.places.push_back(place(counterpart(*first), *first, "no equal node is in the first model"));
+      if (!node.op) result_.places.push_back(place(runs_.namesake(*first), *first, "no equal node is in the first model"));
     }
     for (const auto& [b, open] : open_)
       if (!joint_.is_known(b) && result_.places.size() < kMostPlaces && !rests_on_open(b))
@@ -623,9 +510,9 @@ class Prover {
       if (joint_.equal(a, b) || !result_.places.empty()) continue;
       const auto open = open_.find(b);
       result_.places.push_back(place(a, b,
-                                     samples_.count() == 0 ? "the models were not executed: " + samples_.note()
-                                     : open != open_.end() ? open->second.second
-                                                           : "the outputs have no common values"));
+                                     runs_.samples().count() == 0 ? "the models were not executed: " + runs_.samples().note()
+                                     : open != open_.end()        ? open->second.second
+                                                                  : "the outputs have no common values"));
     }
     result_.reason = stopped_ || ended() ? "the time was up" : result_.places.empty() ? "" : result_.places.front().reason;
   }
@@ -647,11 +534,6 @@ class Prover {
     return false;
   }
 
-  // The value of the first model with the same name.
-  ValueId counterpart(ValueId b) const {
-    const auto named = by_name_.find(joint_.graph().value(b).name);
-    return named == by_name_.end() ? b : named->second;
-  }
   Place place(ValueId a, ValueId b, const std::string& reason) const {
     return {a == b ? "" : place_name(joint_, a), place_name(joint_, b), Verdict::kUndecided, reason};
   }
@@ -659,14 +541,11 @@ class Prover {
   const Graph &a_, &b_;
   const ProveOptions& options_;
   Joint joint_;
-  Samples samples_;
-  std::optional<Samples> precise_;
+  SampleRuns runs_;
   RuleIndex rules_;
   StatementProver statements_;
   Proof proof_;
   Proving result_;
-  std::multimap<std::uint64_t, ValueId> by_key_;
-  std::map<std::string, ValueId> by_name_;
   std::map<ValueId, std::pair<ValueId, std::string>> open_;  // values of the second model that were not proved, and why
   std::set<std::string> used_rules_;
   std::set<std::string> without_forms_;  // what statements say
