@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "base/process_memory.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/opset.h"
+#include "optimizer/candidates/candidate_steps.h"
 #include "optimizer/checking/written_check.h"
 #include "optimizer/inputs/sizes.h"
 #include "optimizer/measuring/measuring.h"
@@ -50,11 +49,6 @@ bool has_symbols(const Graph& graph) {
                      [&](ValueId id) { return !all_constant(graph.value(id).type.shape); });
 }
 
-struct Candidate {
-  Graph graph;
-  std::vector<CertificateStep> steps;
-};
-
 // The number of nodes, and of constants that are read.
 std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
   std::vector<bool> is_read(graph.value_count());
@@ -95,6 +89,7 @@ class Optimizer {
         database_(database),
         measuring_(given_at_sizes(), device, {options.timing, options.seed, options.check_runs, options.cancel}, budget_),
         costs_(options.measure ? &device : nullptr, database, costs_at(options.sizes)),
+        steps_(index_, costs_, evaluator, options.fold, !options.for_training),
         written_check_(
             given_, device,
             {options.seed, options.check_runs, options.second_device, options.reference_check, options.written, options.cancel},
@@ -194,7 +189,7 @@ class Optimizer {
       devices_end_.end_at(budget_.end());
       const Fault fault = written_check_.find_difference(chosen.graph, chosen.steps, index_, evaluator_);
       report_.check.differs.push_back(fault);
-      return report_.check.differs.size() < kMostFaults && leave_out(fault) && !budget_.over();
+      return report_.check.differs.size() < kMostFaults && steps_.leave_out(fault, original_.value_count()) && !budget_.over();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled || !budget_.over()) throw;
       return false;  // there was no time to find the cause
@@ -215,65 +210,6 @@ class Optimizer {
                          report_.predicted_after});
   }
 
-  // Folds constants and appends the step.
-  void fold_into(Candidate& candidate) {
-    if (options_.for_training) return;
-    CertificateStep step;
-    step.kind = CertificateStep::Kind::kFold;
-    step.folded = foldable(candidate.graph, options_.fold);
-    std::erase_if(step.folded, [&](ValueId id) { return unfolded_.contains(id); });
-    if (step.folded.empty()) return;
-    candidate.graph = fold(candidate.graph, step.folded, evaluator_);
-    candidate.steps.push_back(std::move(step));
-  }
-
-  // Rewrites graphs inside nodes separately, innermost first.
-  void rewrite_bodies(Candidate& candidate, const SearchOptions& search_options) {
-    CertificateStep step;
-    step.kind = CertificateStep::Kind::kBodies;
-    std::map<std::size_t, Node> changed;
-    std::vector<std::pair<std::size_t, std::string>> places;
-    for (std::size_t n = 0; n < candidate.graph.nodes().size(); ++n)
-      for (std::string& attribute : bodies_of(*candidate.graph.nodes()[n])) places.emplace_back(n, std::move(attribute));
-    const OuterNames names = places.empty() ? nullptr : outer_names(candidate.graph);
-    for (std::size_t i = 0; i < places.size() && !search_options.cancel.stop_requested(); ++i) {
-      const auto& [position, attribute] = places[i];
-      const Node& node = *candidate.graph.nodes()[position];
-      const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id != kNoValue; });
-      if (result == node.outputs.end()) continue;
-      SearchOptions share = search_options;  // a share of the remaining time
-      share.deadline = Clock::now() + (search_options.deadline - Clock::now()) / static_cast<std::int64_t>(places.size() - i);
-      try {
-        Candidate body{body_of(candidate.graph, node, attribute, names), {}};
-        if (!improve_body(body, share)) continue;
-        const auto at = changed.find(position);
-        changed.insert_or_assign(position, with_body(at == changed.end() ? node : at->second, attribute, body.graph));
-        step.bodies.push_back({*result, attribute, node.origin->name, std::move(body.steps)});
-      } catch (const Error& error) {  // a body that cannot be imported or exported alone stays as it is
-        if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
-      }
-    }
-    if (changed.empty()) return;
-    candidate.graph = with_nodes(candidate.graph, changed);
-    candidate.steps.push_back(std::move(step));
-  }
-
-  // Is a gain predicted?
-  bool improve_body(Candidate& body, const SearchOptions& search_options) {
-    body.graph.tidy();
-    fold_into(body);
-    SearchOptions inside = search_options;
-    inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
-    rewrite_bodies(body, inside);
-    const SearchResult found = search(body.graph, index_, costs_, search_options);
-    body.graph = found.graph;
-    body.steps.insert(body.steps.end(), found.steps.begin(), found.steps.end());
-    if (body.steps.empty()) return false;
-    fold_into(body);
-    bodies_saved_ += found.cost_before - found.cost;
-    return true;
-  }
-
   // Predicts the cost by the objective, and all quantities.
   double predict(const Graph& graph, Quantities& quantities) {
     const MatchedGraph facts(graph, options_.for_training);
@@ -286,7 +222,7 @@ class Optimizer {
   // The best graph found, and others on the way to it.
   std::vector<Candidate> find_candidates() {
     const Clock::time_point start = Clock::now();
-    bodies_saved_ = 0;
+    double bodies_saved = 0;  // predicted, with each body executed once
     tidied_.reset();
     SearchOptions search_options = options_.search;
     search_options.strategy = options_.strategy;
@@ -316,10 +252,10 @@ class Optimizer {
     SearchOptions inside = search_options;  // for bodies: at most half of the time
     inside.progress = nullptr;
     try {
-      fold_into(folded);
+      steps_.fold_into(folded);
       if (standard_) tidied_ = folded;
       inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
-      if (into_bodies_) rewrite_bodies(folded, inside);
+      bodies_saved = steps_.rewrite_bodies(folded, inside);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
       report_.strategy = name(options_.strategy);
@@ -333,7 +269,7 @@ class Optimizer {
     const auto add = [&](const Graph& graph, const std::vector<CertificateStep>& steps) {
       Candidate candidate{graph, folded.steps};
       candidate.steps.insert(candidate.steps.end(), steps.begin(), steps.end());
-      if (fold_found_) fold_into(candidate);
+      steps_.fold_found_into(candidate);
       if (candidate.steps.size() > first_steps_.size()) candidates.push_back(std::move(candidate));
     };
     const double before_folding = budget_.left();
@@ -344,7 +280,9 @@ class Optimizer {
       out_of_time_ = true;
     }
     const double folding = before_folding - budget_.left();
-    if (raises()) raise_into(candidates, folded);
+    if (raises())
+      for (Candidate& raised : steps_.raised_from(candidates.empty() ? folded : candidates.front()))
+        candidates.push_back(std::move(raised));
     // Other candidates are kept only if their predicted costs differ by more than measuring can resolve.
     double last = found.cost;
     for (const Milestone& milestone : found.milestones) {
@@ -354,7 +292,7 @@ class Optimizer {
       last = milestone.cost;
     }
     // The search minimizes the objective, but the report has times.
-    gain_ = found.cost - bodies_saved_ < found.cost_before;
+    gain_ = found.cost - bodies_saved < found.cost_before;
     predict(found.graph, report_.quantities_after);
     report_.predicted_before = report_.quantities_before.seconds;
     report_.predicted_after = report_.quantities_after.seconds;
@@ -371,28 +309,6 @@ class Optimizer {
   // Only what is measured is raised.
   bool raises() const {
     return options_.dialect == Dialect::kOnnxRuntime && device_.name() == "onnxruntime" && times_graphs() && executable_;
-  }
-
-  // Candidates with ONNX Runtime's own operators, beside the best one: with all that fit, and with each alone.
-  void raise_into(std::vector<Candidate>& candidates, const Candidate& otherwise) {
-    constexpr std::size_t kMostAlone = 4;
-    const Candidate best = candidates.empty() ? otherwise : candidates.front();
-    const auto add = [&](std::vector<std::string> types) {
-      std::erase_if(types, [&](const std::string& type) { return unraised_.contains(type); });
-      Raised found = raised(best.graph, raisings_of(types), index_.options());
-      if (found.calls.empty()) return std::vector<std::string>();
-      Candidate candidate{std::move(found.graph), best.steps};
-      CertificateStep& step = candidate.steps.emplace_back();
-      step.kind = CertificateStep::Kind::kRaise;
-      for (const auto& [type, count] : found.calls) step.calls.push_back(type);
-      candidates.push_back(std::move(candidate));
-      return candidates.back().steps.back().calls;
-    };
-    std::vector<std::string> all;
-    for (const Raising& raising : raisings())
-      if (!raising.type.empty() && std::find(all.begin(), all.end(), raising.type) == all.end()) all.push_back(raising.type);
-    const std::vector<std::string> used = add(all);
-    for (std::size_t i = 0; i < std::min(used.size(), kMostAlone) && used.size() > 1; ++i) add({used[i]});
   }
 
   // The graph as it is measured, at each set of sizes: those of inputs known. Others are what its nodes compute.
@@ -547,27 +463,6 @@ class Optimizer {
                   "written in ONNX's own operators it computes something else, which is a fault of rewright");
   }
 
-  // Excludes what caused the fault; false if nothing is left to search.
-  bool leave_out(const Fault& fault) {
-    if (fault.folded)
-      return *fault.folded < original_.value_count() ? unfolded_.insert(*fault.folded).second
-                                                     : std::exchange(fold_found_, false);
-    if (fault.kind == Fault::Kind::kDialect && !fault.rules.empty()) {
-      unraised_.insert(fault.rules.begin(), fault.rules.end());
-      return true;
-    }
-    if (fault.kind == Fault::Kind::kBody) return std::exchange(into_bodies_, false);
-    if (fault.rules.empty()) return false;
-    std::vector<Rule> rules(index_.rules().begin(), index_.rules().end());
-    const std::size_t count = rules.size();
-    std::erase_if(rules, [&](const Rule& rule) {
-      return std::find(fault.rules.begin(), fault.rules.end(), rule.name) != fault.rules.end();
-    });
-    const bool fewer = rules.size() < count;
-    index_ = RuleIndex(std::move(rules), index_.options());
-    return fewer;
-  }
-
   OptimizeResult give_back(const std::string& why) {
     tidied_.reset();
     report_.outcome = why;
@@ -638,17 +533,13 @@ class Optimizer {
   CostDatabase* const database_;
   Measuring measuring_;
   CostModel costs_;
+  CandidateSteps steps_;
   OptimizeReport report_;
   std::optional<Candidate> tidied_;  // the original graph without unneeded parts, if there are any
   bool executable_ = true;           // can the device execute the original graph?
   std::string unexecutable_;         // why not
   WrittenCheck written_check_;
-  std::set<ValueId> unfolded_;      // values of the given graph that are not to be folded, ...
-  bool fold_found_ = true;          // ... and whether constants that rules made are ...
-  std::set<std::string> unraised_;  // operators that parts are not raised to
-  bool into_bodies_ = true;         // ... and graphs inside of nodes rewritten
-  double bodies_saved_ = 0;         // predicted, with each body executed once
-  bool out_of_time_ = false;        // before any graph could be measured
+  bool out_of_time_ = false;  // before any graph could be measured
   bool no_time_to_check_ = false;
   bool gain_ = false;  // predicted, for the objective
 };

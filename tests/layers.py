@@ -52,6 +52,7 @@ optimizer/certificates
 optimizer/inputs
 optimizer/checking
 optimizer/measuring
+optimizer/candidates
 optimizer
 plans/machines
 plans/simulation
