@@ -58,6 +58,14 @@ TEST_CASE("equal terms of one side are one node", "[algebra]") {
   CHECK(rule.source == rule.target);
 }
 
+TEST_CASE("a let that ends in a tensor's name may stand in front of a parenthesis", "[algebra]") {
+  for (const char* text : {R"~(rule r: "" x, y let t = x + y (x - y) * t + t => (x - y + 1) * t reassociates)~",
+                           R"~(rule r: "" x, y let t = x + y let u = x * t (u + u) * t => 2 * u * t reassociates)~"}) {
+    const Rule rule = parse_one(text);
+    CHECK(parse_one(to_algebra(rule)) == rule);
+  }
+}
+
 TEST_CASE("a rule of constants has no inputs", "[algebra]") {
   const Rule rule = parse_one("rule r: \"\" Relu(Eye(; size=n, type=float)) => Eye(; size=n, type=float) exact");
   CHECK(rule.inputs.empty());

@@ -336,6 +336,13 @@ AlgebraParser::TermPointer AlgebraParser::parse_factor() {
   return term;
 }
 
+// A tensor's name may end a `let` in front of an equation that begins with a parenthesis: that is no call.
+bool AlgebraParser::is_tensor(const std::string& name) const {
+  const auto sort = sorts_.find(name);
+  const bool is_input = absent_.count(name) != 0 || (sort != sorts_.end() && sort->second == Sort::kInput);
+  return (is_input || terms_.count(name) != 0) && registry().find(name) == nullptr;
+}
+
 AlgebraParser::TermPointer AlgebraParser::parse_primary() {
   if (accept("(")) {
     TermPointer term = parse_sum();
@@ -346,7 +353,7 @@ AlgebraParser::TermPointer AlgebraParser::parse_primary() {
   if (accept("if")) return parse_choice();
   if (accept("_")) return std::make_shared<Term>();
   if (peek().kind != Token::Kind::kName) fail("expected a tensor");
-  if (at("(", 1)) return parse_operator();
+  if (at("(", 1) && !is_tensor(peek().text)) return parse_operator();
   const std::string name = expect_name("a tensor");
   if (const auto found = terms_.find(name); found != terms_.end()) return found->second;
   auto term = std::make_shared<Term>();

@@ -56,6 +56,7 @@ class AlgebraParser {
   TermPointer parse_sum();
   TermPointer parse_product();
   TermPointer parse_factor();
+  bool is_tensor(const std::string& name) const;
   TermPointer parse_primary();
   TermPointer parse_operator();
   TermPointer parse_choice();
