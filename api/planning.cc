@@ -12,6 +12,7 @@
 #include "plans/machines/machine_file.h"
 #include "plans/simulation/simulated_trace.h"
 #include "report/plan_page.h"
+#include "runtime/planned/network_search.h"
 
 namespace rewright::api {
 
@@ -45,6 +46,9 @@ const std::vector<PlanOption>& options_of_plans() {
                       "processes of a pipeline (0: the machine's devices)"),
       option<Request>("micro-batches", count<std::size_t>(), MEMBER(search.micro_batches),
                       "of a pipeline (0: the most that divide the batch, up to 4 for each process)"),
+      option<Request>("cables", count<std::size_t>(), MEMBER(cables),
+                      "of each node: finds which nodes they join, together with the plan (0: the machine's network)"),
+      option<Request>("found-machine", text("FILE"), MEMBER(found_machine), "the machine with the network that was found"),
       option<Request>("budget", time(), MEMBER(search.seconds), "time for the search"),
       option<Request>("loss", text("NAME"), MEMBER(loss), "what training minimizes"),
       option<Request>("optimizer", text("NAME"), MEMBER(optimizer), "how parameters move: sgd, momentum, adam, ..."),
@@ -111,15 +115,24 @@ std::span<const PlanOption> plan_options() { return options_of_plans(); }
 
 MadePlan make_plan(const Graph& model, const std::string& name, const PlanRequest& request, const std::string& output) {
   if (request.machine.empty()) throw Error(ErrorCode::kUsage, "a plan needs a machine", {}, "--machine FILE (docs/plans.md)");
-  const Machine machine = plans::read_machine(request.machine);
+  if (request.cables == 0 && !request.found_machine.empty())
+    throw Error(ErrorCode::kUsage, "no network is looked for", "--found-machine", "--cables says how many cables a node has");
+  Machine machine = plans::read_machine(request.machine);
   if (request.search.strategy.starts_with("pipeline") && !request.report.empty())
     throw Error(ErrorCode::kUnsupported, "there is no page of pipelines yet", "--report",
                 "--trace FILE writes the simulated step");
   const auto batch = request.batch > 0 ? std::optional(request.batch) : std::nullopt;
   const PlannedGraph planned = planned_graph(model, name, request.for_training, batch, request.loss, request.optimizer);
   runtime::FoundPlan found;
+  std::optional<runtime::FoundNetwork> network;
   try {
-    found = runtime::find_plan(planned, machine, request.search);
+    if (request.cables > 0) {
+      network = runtime::find_network(planned, machine, request.cables, request.search);
+      found = std::move(network->plan);
+      machine = Machine(network->machine, machine.shared_profile());
+    } else {
+      found = runtime::find_plan(planned, machine, request.search);
+    }
   } catch (const Error& e) {
     throw e.where().empty() ? e.within(name) : e;
   }
@@ -128,7 +141,10 @@ MadePlan make_plan(const Graph& model, const std::string& name, const PlanReques
   plan.loss = request.loss, plan.update = request.optimizer, plan.batch = batch;
   MadePlan result;
   result.text = write_plan(plan, planned.graph, planned.replaced);
-  result.facts = facts_of(found, output).dump();
+  nlohmann::json facts = facts_of(found, output);
+  if (network) facts["network"] = {{"name", network->name}, {"seconds", network->networks}, {"turns", network->turns}};
+  result.facts = facts.dump();
+  if (!request.found_machine.empty()) write_file(request.found_machine, write_machine(machine.description()));
   if (!request.trace.empty() || !request.report.empty()) show_step(plan, planned, machine, request, result.facts);
   result.plan = std::move(plan);
   return result;

@@ -16,6 +16,8 @@ struct PlanRequest {
   std::string machine;         // its file (docs/plans.md)
   std::int64_t batch = 0;      // what the model's open sizes stand for; 0: it has none
   bool for_training = true;    // else for inference
+  std::size_t cables = 0;      // of each node, whose network is found, too; 0: the machine's
+  std::string found_machine;   // the file of the machine with that network; empty: none
   runtime::PlanSearch search;  // strategy, groups and time
   std::string loss = "softmax-cross-entropy", optimizer = "adam";
   std::string trace, report;  // files for the simulated step and for the page (report/plan_page.h); empty: none

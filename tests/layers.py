@@ -56,6 +56,7 @@ optimizer/candidates
 optimizer
 plans/machines
 plans/simulation
+plans/topology
 plans/cuts
 plans/partition
 plans/groups

@@ -161,11 +161,13 @@ class Step {
     return e.exchange == Exchange::kNone || waits.size() != 1 ? maker.compute_for(label, devices_, 0, waits) : waits[0].task;
   }
 
-  static Waits collective(const std::string& label, Exchange exchange, const std::vector<Devices>& groups, double bytes,
-                          BlockMaker& maker, const Waits& after) {
+  Waits collective(const std::string& label, Exchange exchange, const std::vector<Devices>& groups, double bytes,
+                   BlockMaker& maker, const Waits& after) const {
     Collective collective{CollectiveKind::kAllReduce, groups, bytes};
     if (distribution::in_pairs(groups.front().size(), bytes))
       collective.how.strategy = distribution::AllReduceStrategy::kButterfly;
+    else
+      collective.rings = rings_of(machine_, groups);
     switch (exchange) {
       case Exchange::kNone:
       case Exchange::kHalo:

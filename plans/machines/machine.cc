@@ -83,6 +83,7 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
   links_.reserve(node_links_ * nodes() + of_cluster);
   for (std::size_t n = 0; node_ && n < nodes(); ++n) links_.insert(links_.end(), node_->links().begin(), node_->links().end());
   if (cluster_) links_.insert(links_.end(), cluster_->links().begin(), cluster_->links().end());
+  if (cluster_ && description_.rings) rings_ = rings_over(cluster_->links(), nodes());
 }
 
 double Machine::seconds(double operations, double bytes) const {

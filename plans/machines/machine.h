@@ -16,6 +16,7 @@
 #include "base/namespaces.h"
 #include "optimizer/devices/device_profile.h"
 #include "plans/machines/network.h"
+#include "plans/machines/rings.h"
 
 namespace rewright::plans {
 
@@ -32,6 +33,8 @@ struct MachineDescription {
   double memory = std::numeric_limits<double>::infinity();  // bytes of a device
   std::optional<NetworkDescription> node = {};              // between the devices of a node; needed if there are several
   std::optional<NetworkDescription> cluster = {};           // between nodes; needed if there are several
+  bool rings =
+      false;  // collectives of all nodes go around all rings of direct cables, else around one in the order of the ranks
 };
 
 // Device d is on node d / per_node. Messages between devices of one node take the node's links; others take the cluster's, and
@@ -49,17 +52,22 @@ class Machine {
   double memory() const { return description_.memory; }  // bytes of a device; infinity: not limited
   const DeviceRates& rates() const { return rates_; }
   const ProfileModel* profile() const { return profile_.get(); }  // of a device, may be null
+  const std::shared_ptr<const ProfileModel>& shared_profile() const { return profile_; }
 
   // Seconds of one operator on one device by the roofline: the longer of its operations and its bytes, and the call.
   double seconds(double operations, double bytes) const;
 
   // By number. Their vertices are those of their network.
   std::span<const Link> links() const { return links_; }
+  // As many of the last ones join nodes.
+  std::size_t cluster_links() const { return links_.size() - cluster_begin(); }
   // "node 2: 1 -> switch", "cluster: edge switch 0 -> core switch 3".
   std::string link_name(LinkNumber link) const;
   // The links between two devices, in the order of their passage; none from a device to itself. The same on every call.
   std::vector<LinkNumber> route(std::size_t from, std::size_t to) const;
   void route(std::size_t from, std::size_t to, std::vector<LinkNumber>& links) const;  // appends them
+  // Those of the nodes that collectives go around; none where they go around one in the order of the ranks.
+  std::span<const Ring> rings() const { return rings_; }
   // A message alone on its way: the links' latencies, and the bytes at the rate of the slowest.
   double message_seconds(std::size_t from, std::size_t to, double bytes) const;
 
@@ -72,6 +80,7 @@ class Machine {
   std::shared_ptr<const Network> node_, cluster_;  // null: not needed
   std::size_t node_links_ = 0;                     // of one node
   std::vector<Link> links_;                        // those of all nodes, then the cluster's
+  std::vector<Ring> rings_;
 };
 
 }  // namespace rewright::plans

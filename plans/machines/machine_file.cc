@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-enum class FieldKind { kCount, kRate, kSeconds, kText, kObject, kEdges };
+enum class FieldKind { kCount, kRate, kSeconds, kText, kTruth, kObject, kEdges };
 
 // A field of the form, which the schema is made from, too. `object`: the kind of object that has the field.
 struct Field {
@@ -44,6 +44,10 @@ constexpr std::array kFields{
     Field{"links", "cluster", FieldKind::kObject, false, "network",
           "between nodes; all devices of a node share the node's cables"},
     Field{"links", "edges", FieldKind::kEdges, false, "", "cables between nodes one by one, in place of cluster"},
+    Field{"links", "rings", FieldKind::kTruth, false, "",
+          "collectives of all nodes go around all rings that cables form, as libraries do that look at them; without it around "
+          "one "
+          "in the order of the ranks"},
     Field{"network", "latency", FieldKind::kSeconds, false, "",
           "seconds of a message's first byte between neighbours: of a direct cable, or through one switch"},
     Field{"network", "bytes_per_second", FieldKind::kRate, false, "", "of a cable, in each direction"},
@@ -73,6 +77,8 @@ std::string needed_instead(const json& value, FieldKind kind) {
       return value.is_number() && value >= 0 ? "" : "a number from 0 up";
     case FieldKind::kText:
       return value.is_string() ? "" : "a text";
+    case FieldKind::kTruth:
+      return value.is_boolean() ? "" : "true or false";
     case FieldKind::kObject:
       return value.is_object() ? "" : "an object";
     case FieldKind::kEdges:
@@ -145,6 +151,7 @@ class Reader {
   void links(const json& l, MachineDescription& result) const {
     if (l.contains("node")) result.node = network(l["node"], "links.node");
     if (l.contains("cluster")) result.cluster = network(l["cluster"], "links.cluster");
+    result.rings = l.value("rings", false);
     if (!l.contains("edges")) return;
     if (result.cluster) throw bad("stand in place of cluster, and it is there too", "links.edges");
     result.cluster = {.shape = "edges", .edges = edges(l["edges"])};
@@ -215,6 +222,9 @@ json field_schema(const Field& field) {
     case FieldKind::kText:
       schema = {{"type", "string"}};
       break;
+    case FieldKind::kTruth:
+      schema = {{"type", "boolean"}};
+      break;
     case FieldKind::kObject:
       schema = object_schema(field.of);
       break;
@@ -267,6 +277,7 @@ std::string write_machine(const MachineDescription& d) {
   json links = json::object();
   if (d.node) links["node"] = network_json(*d.node);
   if (d.cluster) links["cluster"] = network_json(*d.cluster);
+  if (d.rings) links["rings"] = true;
   return json{{"devices", devices}, {"links", links}}.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -86,11 +86,28 @@ class RoundPrices {
 
 }  // namespace
 
+std::vector<MemberRing> rings_of(const Machine& machine, const std::vector<Devices>& groups) {
+  std::vector<MemberRing> result;
+  if (machine.rings().empty() || groups.empty() || groups.front().size() % machine.nodes() != 0) return result;
+  const std::size_t on_node = groups.front().size() / machine.nodes();
+  for (const Devices& group : groups)
+    for (std::size_t member = 0; member < group.size(); ++member)
+      if (machine.node_of(group[member]) != member / on_node) return result;
+  double together = 0;
+  for (const Ring& ring : machine.rings()) together += ring.bytes_per_second;
+  for (const Ring& ring : machine.rings()) {
+    MemberRing& of_members = result.emplace_back(MemberRing{{}, ring.bytes_per_second / together});
+    for (const std::uint32_t node : ring.order)
+      for (std::size_t k = 0; k < on_node; ++k) of_members.order.push_back(static_cast<std::uint32_t>(node * on_node + k));
+  }
+  return result;
+}
+
 Schedule device_schedule(const Collective& collective) {
   if (collective.groups.empty()) return {};
   std::unordered_set<std::uint32_t> taken;
   const std::size_t size = collective.groups.front().size();
-  const Schedule one = make_schedule(collective.kind, collective.how, size, collective.bytes);
+  const Schedule one = make_schedule(collective.kind, collective.how, size, collective.bytes, collective.rings);
   Schedule result;
   for (const Phase& phase : one) result.push_back({{}, phase.rounds});
   for (const Devices& group : collective.groups) {

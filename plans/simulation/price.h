@@ -21,7 +21,11 @@ struct Collective {
   std::vector<Devices> groups = {};  // member m of a group is its device number m
   double bytes = 0;                  // see CollectiveKind
   distribution::AllReduce how = {distribution::AllReduceStrategy::kRing};
+  std::vector<MemberRing> rings = {};  // of each group's members; none: one in their order
 };
+
+// The machine's rings for these groups, if each has equally many members on every node, in the order of the nodes.
+std::vector<MemberRing> rings_of(const Machine& machine, const std::vector<Devices>& groups);
 
 struct ExchangePrice {
   double latency = 0, bytes = 0;                            // of the slowest messages of all rounds together

@@ -14,7 +14,7 @@ using distribution::AllReduceStrategy;
 
 class ScheduleMaker {
  public:
-  explicit ScheduleMaker(std::size_t processes) {
+  explicit ScheduleMaker(std::size_t processes, std::span<const MemberRing> rings = {}) : rings_(rings) {
     for (std::size_t p = 0; p < processes; ++p) ranks_.push_back(static_cast<std::uint32_t>(p));
   }
   explicit ScheduleMaker(std::vector<std::uint32_t> ranks) : ranks_(std::move(ranks)) {}
@@ -25,7 +25,11 @@ class ScheduleMaker {
   // Each member sends a part to the next, so many times.
   void around(double part, std::size_t rounds) {
     Phase phase{{}, rounds};
-    for (std::size_t p = 0; p < size(); ++p) phase.messages.push_back(message(p, (p + 1) % size(), part));
+    for (const MemberRing& ring : rings_)
+      for (std::size_t k = 0; k < size(); ++k)
+        phase.messages.push_back(message(ring.order[k], ring.order[(k + 1) % size()], part * ring.share));
+    if (rings_.empty())
+      for (std::size_t p = 0; p < size(); ++p) phase.messages.push_back(message(p, (p + 1) % size(), part));
     add(std::move(phase));
   }
 
@@ -91,6 +95,7 @@ class ScheduleMaker {
   }
 
   std::vector<std::uint32_t> ranks_;
+  std::span<const MemberRing> rings_;
   Schedule schedule_;
 };
 
@@ -127,8 +132,8 @@ Schedule hierarchical(std::size_t processes, std::size_t node, double bytes) {
   return result;
 }
 
-Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes) {
-  ScheduleMaker make(processes);
+Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes, std::span<const MemberRing> rings) {
+  ScheduleMaker make(processes, rings);
   switch (how.strategy) {
     case AllReduceStrategy::kEngine:
     case AllReduceStrategy::kRing:
@@ -162,13 +167,14 @@ Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes)
 
 }  // namespace
 
-Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes, double bytes) {
+Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes, double bytes,
+                       std::span<const MemberRing> rings) {
   if (processes <= 1 || !(bytes > 0)) return {};
-  ScheduleMaker make(processes);
+  ScheduleMaker make(processes, rings);
   const double part = bytes / static_cast<double>(processes);
   switch (kind) {
     case CollectiveKind::kAllReduce:
-      return all_reduce_schedule(how, processes, bytes);
+      return all_reduce_schedule(how, processes, bytes, rings);
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllGather:
       if (how.strategy != AllReduceStrategy::kButterfly || !std::has_single_bit(processes))

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/namespaces.h"
@@ -35,8 +36,16 @@ struct Phase {
 
 using Schedule = std::vector<Phase>;
 
+// A ring over the members of a group, which carries this share of a vector.
+struct MemberRing {
+  std::vector<std::uint32_t> order;  // every member once
+  double share = 1;
+};
+
+// `rings`: those that share the vector of a collective around a ring; none: one in the members' order.
 // Vectors are cut into equal parts, as if bytes could be. One process sends nothing. `node`: the strategy "hierarchical" needs
 // the number of consecutive members on a node.
-Schedule make_schedule(CollectiveKind kind, distribution::AllReduce how, std::size_t processes, double bytes);
+Schedule make_schedule(CollectiveKind kind, distribution::AllReduce how, std::size_t processes, double bytes,
+                       std::span<const MemberRing> rings = {});
 
 }  // namespace rewright::plans

@@ -34,6 +34,18 @@ void set_links(const Machine& machine, std::size_t stride, std::size_t count, Pa
     options.latency = pick(options.latency, short_one);
     options.seconds_per_byte = pick(options.seconds_per_byte, per_byte);
   }
+  if (machine.rings().empty() || stride * count != machine.devices()) return;
+  // Around all rings at once; for a bound as if a node used all of its cables.
+  double together = 0;
+  for (const plans::Ring& ring : machine.rings()) together += ring.bytes_per_second;
+  if (fastest) {
+    std::vector<double> out(machine.nodes());
+    const std::size_t of_cluster = machine.cluster_links();
+    for (const plans::Link& link : machine.links().last(of_cluster))
+      if (link.from < out.size()) out[link.from] += link.bytes_per_second;
+    together = *std::max_element(out.begin(), out.end());
+  }
+  options.seconds_per_byte = 1 / together;
 }
 
 // Tells data from parameters in a group's graph.
@@ -62,17 +74,6 @@ void simulate(Simulation& simulation, const Graph& graph, const Partition& parti
   else
     simulate_step(simulation, graph, partition, options);
   simulation.run();
-}
-
-PlanPrediction prediction_of(Simulation& simulation) {
-  PlanPrediction result;
-  result.seconds = simulation.seconds();
-  const auto peaks = simulation.peak_bytes();
-  result.peak_bytes.assign(peaks.begin(), peaks.end());
-  const plans::StepTotals totals = plans::totals(simulation);
-  result.bytes_sent = totals.sent_bytes;
-  result.computing_seconds = totals.computing_seconds, result.exchanging_seconds = totals.exchanging_seconds;
-  return result;
 }
 
 std::vector<double> node_seconds(const Partition& partition) {
@@ -411,6 +412,17 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
   if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
   result.rules = proof.rules;
   result.proof_seconds = searching.elapsed() - result.search_seconds;
+  return result;
+}
+
+PlanPrediction prediction_of(Simulation& simulation) {
+  PlanPrediction result;
+  result.seconds = simulation.seconds();
+  const auto peaks = simulation.peak_bytes();
+  result.peak_bytes.assign(peaks.begin(), peaks.end());
+  const plans::StepTotals totals = plans::totals(simulation);
+  result.bytes_sent = totals.sent_bytes;
+  result.computing_seconds = totals.computing_seconds, result.exchanging_seconds = totals.exchanging_seconds;
   return result;
 }
 

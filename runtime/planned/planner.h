@@ -44,7 +44,10 @@ FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, 
 // The price of an operator on one of `parts` devices that share the work evenly, by the machine's roofline.
 plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::size_t parts = 1);
 
-// A step as the plan says on a machine of as many devices.
+// The results of a simulation that was run.
+plans::PlanPrediction prediction_of(plans::Simulation& simulation);
+
+// Runs a step as the plan says on a machine of as many devices.
 void simulate_plan(plans::Simulation& simulation, const plans::Plan& plan, const PlannedGraph& planned);
 
 }  // namespace rewright::runtime

@@ -58,6 +58,7 @@ int make(const PlanOptions& options) {
   if (options.request.machine.empty() || options.output.empty())
     throw Error(ErrorCode::kUsage, "a plan needs --machine FILE and -o PLAN, or --check PLAN");
   require_writable(options.output);
+  if (!options.request.found_machine.empty()) require_writable(options.request.found_machine);
   PlanRequest request = options.request;
   request.search.seed = static_cast<unsigned>(options.common.seed);
   const MadePlan made = api::make_plan(import_onnx(options.model), options.model, request, options.output);
@@ -80,6 +81,11 @@ int make(const PlanOptions& options) {
   else  // a pipeline's are sums over micro-batches, within a process
     for (const auto& [exchange, count] : exchange_counts(plan))
       text << "  " << std::left << std::setw(15) << exchange << count << "\n";
+  if (const auto network = facts.find("network"); network != facts.end()) {
+    text << "  network        " << network->at("name").get<std::string>() << "\n";
+    for (const auto& [name, seconds] : network->at("seconds").items())
+      text << "  on " << std::left << std::setw(11) << name << " " << milliseconds(seconds.get<double>()) << "\n";
+  }
   for (const auto& [strategy, seconds] : facts.at("strategies").items())
     text << "  as " << std::left << std::setw(11) << strategy << " " << milliseconds(seconds.get<double>()) << "\n";
   say(options.common, text.str());

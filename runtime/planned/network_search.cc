@@ -1,0 +1,169 @@
+#include "runtime/planned/network_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "plans/topology/topologies.h"
+
+namespace rewright::runtime {
+
+namespace {
+
+using plans::Machine, plans::MachineDescription, plans::NetworkDescription, plans::Ports, plans::Topology, plans::Traffic;
+
+constexpr std::size_t kMostTurns = 4;
+constexpr std::size_t kMostExchanges = 400;  // of two cables' ends
+constexpr double kLeastGain = 1e-3;          // of a turn
+constexpr double kForNamed = 0.4;            // of the time: plans for rings and tori
+constexpr double kForExchanges = 0.3;        // of a turn's time
+
+class NetworkSearch {
+ public:
+  NetworkSearch(const PlannedGraph& planned, const Machine& machine, std::size_t cables, const PlanSearch& search)
+      : planned_(planned), given_(machine), search_(search), random_(search.seed) {
+    if (machine.nodes() < 2 || machine.nodes() > kMostNodesJoined)
+      throw Error(ErrorCode::kUsage,
+                  "a network is found for 2 to " + std::to_string(kMostNodesJoined) + " nodes, and the machine has " +
+                      std::to_string(machine.nodes()),
+                  "--cables");
+    const NetworkDescription& cluster = *machine.description().cluster;
+    if (cluster.shape == "edges")
+      throw Error(ErrorCode::kUsage, "the machine says which cables there are", "--cables",
+                  "its links.cluster has to have latency and bytes_per_second of one cable");
+    ports_ = {machine.nodes(), cables, cluster.latency, cluster.bytes_per_second};
+  }
+
+  FoundNetwork run() {
+    const std::vector<Topology> named = named_topologies(ports_);
+    for (std::size_t k = 0; k < named.size(); ++k)
+      plan_for(named[k], std::max(1.0, (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() - k)));
+    for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
+      const double before = seconds(), left = search_.seconds - elapsed();
+      const std::optional<Topology> found = network_for(result_.plan.plan, elapsed() + kForExchanges * left);
+      if (!found) break;
+      ++result_.turns;
+      plan_for(*found, std::max(1.0, 0.5 * left));
+      if (seconds() > before * (1 - kLeastGain)) break;
+    }
+    result_.plan.search_seconds = elapsed();
+    return std::move(result_);
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  double seconds() const { return result_.plan.plan.predicted->seconds; }
+
+  MachineDescription with(const NetworkDescription& network) const {
+    MachineDescription result = given_.description();
+    result.cluster = network, result.rings = true;
+    return result;
+  }
+  Machine machine_with(MachineDescription description) const {
+    return Machine(std::move(description), given_.shared_profile());
+  }
+
+  // Seconds of a step of this plan.
+  double simulated(const plans::Plan& plan, const NetworkDescription& network) const {
+    const Machine machine = machine_with(with(network));
+    plans::Simulation simulation(machine);
+    simulate_plan(simulation, plan, planned_);
+    return simulation.seconds();
+  }
+
+  // The best plan for a network, in this time; kept if it is the best of all.
+  void plan_for(const Topology& topology, double time) {
+    PlanSearch search = search_;
+    search.seconds = time;
+    const Machine machine = machine_with(with(topology.network));
+    FoundPlan found = find_plan(planned_, machine, search);
+    // The plan of another network may be better here than what was found in the time.
+    if (has_plan_) {
+      plans::PlanPrediction known = predicted(result_.plan.plan, machine);
+      if (known.seconds < found.plan.predicted->seconds && known.most_bytes() <= machine.memory()) {
+        known.lower_bound = found.plan.predicted->lower_bound;
+        found.plan = result_.plan.plan, found.rules = result_.plan.rules;
+        found.plan.predicted = std::move(known);
+      }
+    }
+    const double step = found.plan.predicted->seconds;
+    const auto [at, is_new] = result_.networks.try_emplace(topology.name, step);
+    at->second = std::min(at->second, step);
+    if (has_plan_ && step >= seconds()) return;
+    has_plan_ = true;
+    result_.plan = std::move(found);
+    result_.machine = machine.description(), result_.name = topology.name;
+  }
+
+  plans::PlanPrediction predicted(const plans::Plan& plan, const Machine& machine) const {
+    plans::Simulation simulation(machine);
+    simulate_plan(simulation, plan, planned_);
+    plans::PlanPrediction result = prediction_of(simulation);
+    result.node_seconds = plan.predicted->node_seconds, result.bubble = plan.predicted->bubble;
+    return result;
+  }
+
+  // Every pair of nodes has a cable of its own, so that a link's bytes are those that one sends the other. Rings go in the
+  // order of the nodes: what all of them send the next is theirs.
+  Traffic traffic_of(const plans::Plan& plan) const {
+    const std::size_t n = ports_.nodes;
+    NetworkDescription all{.shape = "edges"};
+    for (std::uint32_t a = 0; a < n; ++a)
+      for (std::uint32_t b = a + 1; b < n; ++b) all.edges.push_back({a, b, ports_.latency, ports_.bytes_per_second});
+    MachineDescription description = with(all);
+    description.rings = false;
+    const Machine machine = machine_with(std::move(description));
+    plans::Simulation simulation(machine);
+    simulate_plan(simulation, plan, planned_);
+    const std::vector<double> bytes = plans::totals(simulation).link_bytes;
+    Traffic traffic{std::vector<double>(n * n), std::numeric_limits<double>::infinity()};
+    for (std::size_t l = machine.links().size() - machine.cluster_links(); l < bytes.size(); ++l)
+      traffic.between[machine.links()[l].from * n + machine.links()[l].to] += bytes[l];
+    for (std::size_t a = 0; a < n; ++a) traffic.around = std::min(traffic.around, traffic.between[a * n + (a + 1) % n]);
+    for (std::size_t a = 0; a < n; ++a) traffic.between[a * n + (a + 1) % n] -= traffic.around;
+    return traffic;
+  }
+
+  // The best network for the plan: of those that its traffic proposes and the best one so far, then by exchanges of ends. None
+  // if that is the best one so far.
+  std::optional<Topology> network_for(const plans::Plan& plan, double end) {
+    Topology best{result_.name, *result_.machine.cluster};
+    double least = simulated(plan, best.network);
+    const double known = least;
+    for (Topology& topology : topologies_for(traffic_of(plan), ports_)) {
+      const double step = simulated(plan, topology.network);
+      if (step < least) least = step, best = std::move(topology);
+    }
+    bool is_exchanged = false;
+    for (std::size_t n = 0; n < kMostExchanges && elapsed() < end; ++n) {
+      NetworkDescription other = with_exchanged_ends(best.network, random_);
+      if (!is_connected(other, ports_.nodes)) continue;
+      const double step = simulated(plan, other);
+      if (step < least * (1 - 1e-9)) least = step, best.network = std::move(other), is_exchanged = true;
+    }
+    if (is_exchanged && !best.name.ends_with("exchanged")) best.name += ", exchanged";
+    return least < known * (1 - kLeastGain) ? std::optional(best) : std::nullopt;
+  }
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const PlannedGraph& planned_;
+  const Machine& given_;
+  const PlanSearch& search_;
+  Ports ports_;
+  std::mt19937 random_;
+  FoundNetwork result_;
+  bool has_plan_ = false;
+};
+
+}  // namespace
+
+FoundNetwork find_network(const PlannedGraph& planned, const Machine& machine, std::size_t cables, const PlanSearch& search) {
+  return NetworkSearch(planned, machine, cables, search).run();
+}
+
+}  // namespace rewright::runtime
