@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <random>
@@ -41,8 +42,12 @@ class NetworkSearch {
 
   FoundNetwork run() {
     const std::vector<Topology> named = named_topologies(ports_);
-    for (std::size_t k = 0; k < named.size(); ++k)
-      plan_for(named[k], std::max(1.0, (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() - k)));
+    for (std::size_t k = 0; k < named.size(); ++k) {
+      const double left = kForNamed * search_.seconds - elapsed();
+      // The first plan is often good on the others, too.
+      plan_for(named[k], std::max(1.0, k == 0 ? left / 2 : left / static_cast<double>(named.size() - k)));
+    }
+    if (!has_plan_) throw *nothing_fits_;
     for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
       const double before = seconds(), left = search_.seconds - elapsed();
       const std::optional<Topology> found = network_for(result_.plan.plan, elapsed() + kForExchanges * left);
@@ -81,7 +86,16 @@ class NetworkSearch {
     PlanSearch search = search_;
     search.seconds = time;
     const Machine machine = machine_with(with(topology.network));
-    FoundPlan found = find_plan(planned_, machine, search);
+    FoundPlan found;
+    try {
+      found = find_plan(planned_, machine, search);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kMissing) throw;
+      nothing_fits_ = error;  // or there was no time to find it
+      if (!has_plan_) return;
+      found = result_.plan;
+      found.plan.predicted->seconds = std::numeric_limits<double>::infinity();
+    }
     // The plan of another network may be better here than what was found in the time.
     if (has_plan_) {
       plans::PlanPrediction known = predicted(result_.plan.plan, machine);
@@ -92,6 +106,7 @@ class NetworkSearch {
       }
     }
     const double step = found.plan.predicted->seconds;
+    if (!std::isfinite(step)) return;
     const auto [at, is_new] = result_.networks.try_emplace(topology.name, step);
     at->second = std::min(at->second, step);
     if (has_plan_ && step >= seconds()) return;
@@ -158,6 +173,7 @@ class NetworkSearch {
   std::mt19937 random_;
   FoundNetwork result_;
   bool has_plan_ = false;
+  std::optional<Error> nothing_fits_;
 };
 
 }  // namespace
