@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <random>
@@ -21,7 +20,8 @@ using plans::Machine, plans::MachineDescription, plans::NetworkDescription, plan
 constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kMostExchanges = 400;  // of two cables' ends
 constexpr double kLeastGain = 1e-3;          // of a turn
-constexpr double kForNamed = 0.4;            // of the time: plans for rings and tori
+constexpr double kForSwitch = 0.2;           // of the time: a plan for a switch, ...
+constexpr double kForNamed = 0.6;            // ... and by then plans for rings and tori
 constexpr double kForExchanges = 0.3;        // of a turn's time
 
 class NetworkSearch {
@@ -42,18 +42,18 @@ class NetworkSearch {
 
   FoundNetwork run() {
     const std::vector<Topology> named = named_topologies(ports_);
-    for (std::size_t k = 0; k < named.size(); ++k) {
-      const double left = kForNamed * search_.seconds - elapsed();
-      // The first plan is often good on the others, too.
-      plan_for(named[k], std::max(1.0, k == 0 ? left / 2 : left / static_cast<double>(named.size() - k)));
-    }
+    // The plan for a switch with all of a node's rate is often good on the others, too.
+    search_plan({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
+                kForSwitch * search_.seconds);
+    for (std::size_t k = 0; k < named.size(); ++k)
+      plan_for(named[k], (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() - k));
     if (!has_plan_) throw *nothing_fits_;
     for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
       const double before = seconds(), left = search_.seconds - elapsed();
       const std::optional<Topology> found = network_for(result_.plan.plan, elapsed() + kForExchanges * left);
       if (!found) break;
       ++result_.turns;
-      plan_for(*found, std::max(1.0, 0.5 * left));
+      plan_for(*found, 0.5 * left);
       if (seconds() > before * (1 - kLeastGain)) break;
     }
     result_.plan.search_seconds = elapsed();
@@ -81,38 +81,35 @@ class NetworkSearch {
     return simulation.seconds();
   }
 
-  // The best plan for a network, in this time; kept if it is the best of all.
-  void plan_for(const Topology& topology, double time) {
+  // Adds the best plan for a network that is found in this time to those that are known; returns the lower bound of all plans.
+  double search_plan(const NetworkDescription& network, double time) {
     PlanSearch search = search_;
-    search.seconds = time;
-    const Machine machine = machine_with(with(topology.network));
-    FoundPlan found;
+    search.seconds = std::max(1.0, time);
     try {
-      found = find_plan(planned_, machine, search);
+      known_.push_back(find_plan(planned_, machine_with(with(network)), search));
+      return known_.back().plan.predicted->lower_bound;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kMissing) throw;
       nothing_fits_ = error;  // or there was no time to find it
-      if (!has_plan_) return;
-      found = result_.plan;
-      found.plan.predicted->seconds = std::numeric_limits<double>::infinity();
+      return 0;
     }
-    // The plan of another network may be better here than what was found in the time.
-    if (has_plan_) {
-      plans::PlanPrediction known = predicted(result_.plan.plan, machine);
-      if (known.seconds < found.plan.predicted->seconds && known.most_bytes() <= machine.memory()) {
-        known.lower_bound = found.plan.predicted->lower_bound;
-        found.plan = result_.plan.plan, found.rules = result_.plan.rules;
-        found.plan.predicted = std::move(known);
-      }
+  }
+
+  // The best plan for a network, of those that are known and that is found in this time; kept if it is the best of all.
+  void plan_for(const Topology& topology, double time) {
+    const double lower_bound = search_plan(topology.network, time);
+    const Machine machine = machine_with(with(topology.network));
+    for (const FoundPlan& known : known_) {
+      plans::PlanPrediction here = predicted(known.plan, machine);
+      if (here.most_bytes() > machine.memory()) continue;
+      const auto [at, is_new] = result_.networks.try_emplace(topology.name, here.seconds);
+      at->second = std::min(at->second, here.seconds);
+      if (has_plan_ && here.seconds >= seconds()) continue;
+      has_plan_ = true;
+      here.lower_bound = lower_bound;
+      result_.plan = known, result_.plan.plan.predicted = std::move(here);
+      result_.machine = machine.description(), result_.name = topology.name;
     }
-    const double step = found.plan.predicted->seconds;
-    if (!std::isfinite(step)) return;
-    const auto [at, is_new] = result_.networks.try_emplace(topology.name, step);
-    at->second = std::min(at->second, step);
-    if (has_plan_ && step >= seconds()) return;
-    has_plan_ = true;
-    result_.plan = std::move(found);
-    result_.machine = machine.description(), result_.name = topology.name;
   }
 
   plans::PlanPrediction predicted(const plans::Plan& plan, const Machine& machine) const {
@@ -172,6 +169,7 @@ class NetworkSearch {
   Ports ports_;
   std::mt19937 random_;
   FoundNetwork result_;
+  std::vector<FoundPlan> known_;
   bool has_plan_ = false;
   std::optional<Error> nothing_fits_;
 };
