@@ -91,6 +91,7 @@ nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& outp
                          {"proof_seconds", found.proof_seconds},
                          {"stop_reason", found.timed_out ? "budget" : "done"}}}};
   if (predicted.bubble) facts["bubble"] = *predicted.bubble;
+  if (predicted.seconds_alone) facts["seconds_alone"] = *predicted.seconds_alone;
   if (plan.pipeline) facts["stages"] = plan.pipeline->schedule.stages, facts["micro_batches"] = plan.processes;
   if (!found.proved) facts["reason"] = found.reason;
   return facts;

@@ -41,6 +41,12 @@ class SomeProcesses : public Communicator {
   void abort(int status) override { over_.abort(status); }
 
  protected:
+  std::unique_ptr<PendingMessage> begin_receiving(const Incoming& message) override {
+    return over_.begin_receiving({ranks_.at(message.from), message.bytes});
+  }
+  std::unique_ptr<PendingMessage> begin_transfer(const Outgoing& message) override {
+    return over_.begin_sending({ranks_.at(message.to), message.bytes});
+  }
   void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) override {
     std::vector<Outgoing> out(sent.begin(), sent.end());
     std::vector<Incoming> in(received.begin(), received.end());
@@ -92,6 +98,19 @@ void Communicator::exchange(std::span<const Outgoing> sent, std::span<const Inco
   for (const Incoming& i : received)
     if (!i.bytes.empty()) in.push_back(i);
   if (!out.empty() || !in.empty()) transfer(out, in);
+}
+
+std::unique_ptr<PendingMessage> Communicator::begin_sending(const Outgoing& message) {
+  bytes_sent_ += message.bytes.size(), ++messages_sent_;
+  return begin_transfer(message);
+}
+
+std::unique_ptr<PendingMessage> Communicator::begin_transfer(const Outgoing&) {
+  throw Error(ErrorCode::kUnsupported, "these processes send no messages without waiting");
+}
+
+std::unique_ptr<PendingMessage> Communicator::begin_receiving(const Incoming&) {
+  throw Error(ErrorCode::kUnsupported, "these processes receive no messages without waiting");
 }
 
 void Communicator::barrier() { any(false); }

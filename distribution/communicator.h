@@ -27,6 +27,14 @@ struct Incoming {
   std::span<std::byte> bytes;
 };
 
+// A message that was begun and may not be there yet. The bytes must stay until it is done. Whoever drops one before that must
+// end the process: the communicator may go on using them.
+class PendingMessage {
+ public:
+  virtual ~PendingMessage() = default;
+  virtual bool done() = 0;  // does not wait; is called until it is true
+};
+
 // An implementation must provide rank(), size() and transfer(). Everything else is built on these, and may be overridden where
 // the library has something faster.
 class Communicator {
@@ -40,7 +48,12 @@ class Communicator {
   // Sends and receives all of these messages at once. Messages between two processes arrive in the order in which they were
   // sent. Empty messages are not sent.
   void exchange(std::span<const Outgoing> sent, std::span<const Incoming> received);
-  // Totals that exchange() has sent so far.
+  // Begin to send or to receive one message that is not empty, without waiting. Messages between two processes are received in
+  // the order in which they were sent, with those of exchange(), which must not be called before all that was begun is done.
+  // Throw Error(kUnsupported) where there is no such way.
+  std::unique_ptr<PendingMessage> begin_sending(const Outgoing& message);
+  virtual std::unique_ptr<PendingMessage> begin_receiving(const Incoming& message);
+  // Totals that exchange() and begin_sending() have sent so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t messages_sent() const { return messages_sent_; }
 
@@ -64,6 +77,8 @@ class Communicator {
  protected:
   // Implements exchange(), which leaves out empty messages.
   virtual void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) = 0;
+  // Implements begin_sending().
+  virtual std::unique_ptr<PendingMessage> begin_transfer(const Outgoing& message);
 
  private:
   std::uint64_t bytes_sent_ = 0, messages_sent_ = 0;

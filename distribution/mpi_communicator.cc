@@ -57,6 +57,19 @@ void start_mpi() {
                 "start it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
 }
 
+class MpiMessage final : public PendingMessage {
+ public:
+  explicit MpiMessage(std::vector<MPI_Request> requests) : requests_(std::move(requests)) {}
+  bool done() override {
+    int all = 0;
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+    return all != 0;
+  }
+
+ private:
+  std::vector<MPI_Request> requests_;
+};
+
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator() {
@@ -80,6 +93,11 @@ class MpiCommunicator : public Communicator {
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
+  std::unique_ptr<PendingMessage> begin_receiving(const Incoming& message) override {
+    std::vector<MPI_Request> requests;
+    receive(message, requests);
+    return std::make_unique<MpiMessage>(std::move(requests));
+  }
   void barrier() override { MPI_Barrier(all_); }
 
   std::vector<std::size_t> nodes() override {
@@ -119,18 +137,28 @@ class MpiCommunicator : public Communicator {
  protected:
   void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) override {
     std::vector<MPI_Request> requests;
-    for (const Incoming& in : received)
-      for (std::size_t at = 0; at < in.bytes.size(); at += kPiece)
-        MPI_Irecv(in.bytes.data() + at, piece(in.bytes.size(), at), MPI_BYTE, static_cast<int>(in.from), 0, all_,
-                  &requests.emplace_back());
-    for (const Outgoing& out : sent)
-      for (std::size_t at = 0; at < out.bytes.size(); at += kPiece)
-        MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, all_,
-                  &requests.emplace_back());
+    for (const Incoming& in : received) receive(in, requests);
+    for (const Outgoing& out : sent) send(out, requests);
     wait_for(requests);
+  }
+  std::unique_ptr<PendingMessage> begin_transfer(const Outgoing& message) override {
+    std::vector<MPI_Request> requests;
+    send(message, requests);
+    return std::make_unique<MpiMessage>(std::move(requests));
   }
 
  private:
+  void receive(const Incoming& in, std::vector<MPI_Request>& requests) {
+    for (std::size_t at = 0; at < in.bytes.size(); at += kPiece)
+      MPI_Irecv(in.bytes.data() + at, piece(in.bytes.size(), at), MPI_BYTE, static_cast<int>(in.from), 0, all_,
+                &requests.emplace_back());
+  }
+  void send(const Outgoing& out, std::vector<MPI_Request>& requests) {
+    for (std::size_t at = 0; at < out.bytes.size(); at += kPiece)
+      MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, all_,
+                &requests.emplace_back());
+  }
+
   // MPI's own waiting keeps a processor busy, which another thread of this process may compute on.
   static void wait_for(std::vector<MPI_Request>& requests) {
     constexpr int kEager = 200;  // some microseconds: messages of processes that are there already

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "distribution/all_reduce.h"
+#include "distribution/elements.h"
 
 namespace rewright::distribution {
 
@@ -348,6 +349,18 @@ Tensor part_of(const Tensor& whole, const TensorParts& parts, std::size_t proces
   return result;
 }
 
+Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const TensorParts& from) {
+  Tensor result(parts.at(0).type(), whole);
+  const Box all = box_of(whole, {}, 0);
+  for (std::size_t p = 0; p < parts.size() && result.size() > 0; ++p) {
+    const Box box = box_of(whole, from, p);
+    if (parts[p].sizes() != box.sizes) throw Error(ErrorCode::kBadInput, "the tensor is not the process's part");
+    if (parts[p].size() > 0)
+      copy_box(box, width_of(result.type()), parts[p].bytes().data(), box, result.mutable_bytes().data(), all);
+  }
+  return result;
+}
+
 Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
                     const TensorParts& to) {
   const std::size_t me = processes.rank(), width = width_of(mine.type());
@@ -406,6 +419,17 @@ Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction,
   if (result.size() > 0)
     combine_elements(mine.type(), reduction, from, result.mutable_bytes().data(), static_cast<std::size_t>(result.size()));
   return result;
+}
+
+void combine_into(Tensor& total, const Tensor& other, Reduction reduction) {
+  if (total.type() != other.type() || total.sizes() != other.sizes())
+    throw Error(ErrorCode::kBadInput, "tensors of different sizes are combined");
+  if (total.size() == 0) return;
+  std::byte* const into = total.mutable_bytes().data();
+  if (reduction == Reduction::kSum && (total.type() == DataType::kFloat || total.type() == DataType::kDouble))
+    add_elements(total.mutable_bytes(), other.bytes(), total.type());
+  else
+    combine_elements(total.type(), reduction, {into, other.bytes().data()}, into, static_cast<std::size_t>(total.size()));
 }
 
 Tensor scatter(Communicator& processes, const Tensor& whole, DataType type, const Sizes& sizes, const TensorParts& to,

@@ -42,6 +42,8 @@ bool in_pairs(std::size_t processes, double bytes);
 Sizes part_sizes(const Sizes& whole, const TensorParts& parts, std::size_t process);
 // The part of the tensor that a process has.
 Tensor part_of(const Tensor& whole, const TensorParts& parts, std::size_t process);
+// The whole tensor from everybody's parts, by process.
+Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const TensorParts& from);
 
 // From this process's part of a tensor of the sizes `whole` to its part of another distribution. Every row is in one part of
 // `from`. Throws Error(kUnsupported) for strings, Error(kBadInput) where `mine` is no such part.
@@ -52,6 +54,10 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
 // order of the processes, so that all have the same bits; 16-bit reals in float, rounded once (in pairs: once a round). Throws
 // Error(kUnsupported) for types without arithmetic.
 Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to);
+
+// Combines a tensor that owns its memory with another one of its type and sizes, which comes second. Throws Error(kUnsupported)
+// for types without arithmetic.
+void combine_into(Tensor& total, const Tensor& other, Reduction reduction);
 
 // This process's part of the tensor that process `root` has. Others may pass an empty tensor of the same type.
 Tensor scatter(Communicator& processes, const Tensor& whole, DataType type, const Sizes& sizes, const TensorParts& to,

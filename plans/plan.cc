@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "plans/pipelines/schedule_check.h"
 
 namespace rewright::plans {
 
@@ -173,6 +174,11 @@ PlanCheck check_plan(const Plan& plan, const Graph& graph, const std::vector<std
       const GroupGraph group = group_of(plan, graph, replaced, 0);
       const MicroBatchRoles roles = roles_of(group, plan.purpose == "training");
       result.reason = fault_of_pipeline(*plan.pipeline, group, roles, static_cast<std::size_t>(plan.processes));
+      const std::string why = result.reason.empty() ? why_asynchronous(plan.pipeline->schedule) : "";
+      if (!why.empty()) {
+        result.reason = "its schedule is asynchronous, and computes something else than one process: " + why;
+        result.only_stale = true;
+      }
     } catch (const Error& e) {
       result.reason = e.what();
     }

@@ -27,6 +27,8 @@ struct PlanPrediction {
   std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
   std::vector<double> node_seconds;                                                   // of what is cut last
   std::optional<double> bubble;  // of a pipeline: the share of a step in which a process does not compute, mean over them
+  // Of a pipeline, whose steps follow each other: of a step that begins when the one before is done in all processes.
+  std::optional<double> seconds_alone;
 
   double most_bytes() const;  // of the fullest process
   double all_sent() const;
@@ -74,7 +76,9 @@ Partition partition_within(const Plan& within, const GroupGraph& group);
 
 struct PlanCheck {
   bool proved = false;
-  std::string reason;     // where it is not: the node or the value, and what is wrong
+  std::string reason;  // where it is not: the node or the value, and what is wrong
+  // All else is proved of a pipeline whose schedule reads stale weights: it does what the schedule says.
+  bool only_stale = false;
   std::size_t rules = 0;  // that were proved
 };
 // That the plan computes what the graph computes. Throws Error(kBadInput) if it is for another graph.

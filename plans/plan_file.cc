@@ -148,6 +148,7 @@ json write(const PlanPrediction& p) {
   json result{{"seconds", p.seconds}, {"lower_bound", p.lower_bound}};
   for (const auto& [key, list] : kListsOfPrediction) result[key] = p.*list;
   if (p.bubble) result["bubble"] = *p.bubble;
+  if (p.seconds_alone) result["seconds_alone"] = *p.seconds_alone;
   return result;
 }
 
@@ -161,6 +162,7 @@ PlanPrediction read_prediction(const json& value) {
   for (const auto& [key, list] : kListsOfPrediction)
     for (const json& n : at(value, key)) (p.*list).push_back(number(n));
   if (value.contains("bubble")) p.bubble = number(value.at("bubble"));
+  if (value.contains("seconds_alone")) p.seconds_alone = number(value.at("seconds_alone"));
   return p;
 }
 

@@ -126,7 +126,7 @@ class Plans(ProgramTest):
         inputs = self.path("x.npy")
         numpy.save(inputs, numpy.zeros((64, 64), "float32"))
         arguments = ["--plan", self.path("out.plan"), "--input", "x=" + inputs, "--output-dir", self.path("results")]
-        self.assertIn("is not executed yet", self.error("run", self.path("model.onnx"), *arguments, status=3))
+        self.assertIn("for 3 processes, and 1 was started", self.error("run", self.path("model.onnx"), *arguments, status=3))
 
     def test_stale_weights_are_not_proved(self):
         facts = self.report("plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("out.plan"), "--batch", "64",

@@ -45,8 +45,8 @@ class ParallelTraining(training.Fixture):
         self.trained(output, *more, "--metrics", str(metrics), processes=processes)
         return [json.loads(line)["loss"] for line in metrics.read_text().splitlines()]
 
-    def launch(self, processes, *arguments, **more):
-        command = self.command(*arguments)
+    def launch(self, processes, *arguments, model="model.onnx", **more):
+        command = self.command(*arguments, model=model)
         if processes > 1:
             command = [ARGUMENTS.mpirun, "-q", "--oversubscribe", "-n", str(processes), *command]
         return subprocess.Popen(

@@ -24,6 +24,9 @@ ARGUMENTS = None
 STRATEGIES = ["data", "zero", "tensor", "hybrid"]
 
 
+SCHEDULES = ["gpipe", "1f1b", "interleaved", "chimera", "zb-h1", "zb-v"]
+
+
 def machine(processes):
     devices = {"count": processes, "per_node": processes, "operations_per_second": 1e9, "bytes_per_second": 1e9, "memory": 16e9}
     return {"devices": devices, "links": {"node": {"latency": 1e-7, "bytes_per_second": 1e10, "shape": "switch"}}}
@@ -43,6 +46,23 @@ def feed_forward(width, inner):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def deep(layers):
+    """x [N, 4] -> as many layers of width 16 -> 3 classes."""
+    rng = numpy.random.default_rng(5)
+    weights, nodes, value = [], [], "x"
+    for n in range(layers):
+        shape = (4 if n == 0 else 16, 3 if n + 1 == layers else 16)
+        weights += [tensor(f"w{n}", rng.normal(0, 0.5, shape).astype("float32")), tensor(f"b{n}", numpy.zeros(shape[1], "float32"))]
+        result = "y" if n + 1 == layers else f"h{n}"
+        nodes.append(helper.make_node("Gemm", [value, f"w{n}", f"b{n}"], [result if n + 1 == layers else f"a{n}"], name=f"layer{n}"))
+        if n + 1 < layers:
+            nodes.append(helper.make_node("Tanh", [f"a{n}"], [result], name=f"tanh{n}"))
+        value = result
+    given, result = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", size]) for name, size in (("x", 4), ("y", 3)))
+    graph = helper.make_graph(nodes, "deep", [given], [result], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 class Planned(training.Fixture):
     def setUp(self):
         super().setUp()
@@ -53,9 +73,10 @@ class Planned(training.Fixture):
     def path(self, name):
         return str(self.folder / name)
 
-    def plan(self, processes, *options, model="model.onnx", name="a.plan"):
+    def plan(self, processes, *options, model="model.onnx", name="a.plan", status=0):
         command = [ARGUMENTS.rewright, "plan", self.path(model), "--machine", self.path(f"machine{processes}"), "-o", self.path(name)]
-        subprocess.run([*command, "--quiet", "--budget", "20s", *options], check=True, timeout=300)
+        result = subprocess.run([*command, "--quiet", "--budget", "20s", *options], capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, status, result.stderr)
         return self.path(name)
 
     def start(self, processes, *arguments, **more):
@@ -188,6 +209,57 @@ class Planned(training.Fixture):
         self.assertEqual(together.returncode, 0, together.stderr)
         self.require_close(losses(), one, "large")
 
+    # ---- Pipelines
+
+    def test_pipelines_train_run_and_are_timed(self):
+        onnx.save(deep(8), self.path("deep.onnx"))
+        options = ["--epochs", "2"]
+        one = self.losses("one.onnx", *options, model="deep.onnx")
+        for processes in (2, 4):
+            for schedule in SCHEDULES:
+                plan = self.plan(processes, "--batch", "12", *self.pipeline(schedule, processes), model="deep.onnx")
+                many = self.losses("many.onnx", *options, "--plan", plan, processes=processes, model="deep.onnx")
+                self.require_close(many, one, (schedule, processes))
+        weights = [{w.name: onnx.numpy_helper.to_array(w) for w in onnx.load(self.path(f)).graph.initializer} for f in ("one.onnx", "many.onnx")]
+        for name, value in weights[0].items():
+            numpy.testing.assert_allclose(weights[1][name], value, rtol=2e-3, atol=2e-4, err_msg=name)
+        result = self.start(4, "bench", self.path("deep.onnx"), "--plan", plan, "--seconds", "0.2s", "--threads", "1", "--json", self.path("facts"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreater(json.loads((self.folder / "facts").read_text())["bytes_sent"], 0)
+        x = numpy.random.default_rng(4).normal(size=(12, 4)).astype("float32")
+        numpy.save(self.path("x.npy"), x)
+        expected = onnxruntime.InferenceSession(self.path("deep.onnx")).run(None, {"x": x})[0]
+        for schedule, processes in (("1f1b", 2), ("interleaved", 2), ("chimera", 4), ("zb-v", 4)):
+            plan = self.plan(processes, "--batch", "12", "--for", "inference", *self.pipeline(schedule, processes), model="deep.onnx")
+            run = ["run", self.path("deep.onnx"), "--plan", plan, "--input", f"x={self.path('x.npy')}", "--threads", "1"]
+            result = self.start(processes, *run, "--output-dir", self.path("out"))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            numpy.testing.assert_allclose(numpy.load(self.path("out/y.npy")), expected, rtol=1e-4, atol=1e-5, err_msg=schedule)
+
+    def test_pipelines_with_stale_weights_train(self):
+        onnx.save(deep(8), self.path("deep.onnx"))
+        for schedule in ("pipedream", "pipedream-2bw"):
+            plan = self.plan(2, "--batch", "12", *self.pipeline(schedule, 2), model="deep.onnx", status=1)
+            losses = self.losses("many.onnx", "--epochs", "12", "--plan", plan, processes=2, model="deep.onnx")
+            self.assertLess(sum(losses[-8:]), 0.7 * sum(losses[:8]), schedule)
+
+    def test_pipelines_go_on_from_checkpoints_of_others(self):
+        onnx.save(deep(8), self.path("deep.onnx"))
+        where = {"model": "deep.onnx"}
+        options = ["--checkpoint", str(self.state), "--save-every", "1"]
+        whole = self.losses("whole.onnx", "--epochs", "3", **where)
+        plans = [(2, "1f1b"), (4, "chimera"), (1, None)]
+        found = []
+        for epochs, (processes, schedule) in enumerate(plans, 1):
+            more = ["--plan", self.plan(processes, "--batch", "12", *self.pipeline(schedule, processes), **where)] if schedule else []
+            resume = ["--resume"] if epochs > 1 else []
+            found += self.losses("many.onnx", *options, "--epochs", str(epochs), *more, *resume, processes=processes, **where)[-len(whole) // 3 :]
+        self.require_close(found, whole, "pipelines")
+
+    @staticmethod
+    def pipeline(schedule, processes):
+        return ["--strategy", f"pipeline:{schedule}", "--stages", str(processes), "--micro-batches", "4" if schedule != "zb-v" else "12"]
+
     # ---- What is refused
 
     def refused_by(self, processes, what, *arguments, status=3):
@@ -233,12 +305,14 @@ class Planned(training.Fixture):
 
     def test_a_process_that_is_killed_ends_all_and_leaves_a_whole_checkpoint(self):
         rng = random.Random(6)
-        plan = self.plan(2, "--batch", "12", "--strategy", "tensor")
-        options = ["--quiet", "--epochs", "400", "--plan", plan, "--checkpoint", str(self.state), "--save-every", "5"]
+        onnx.save(deep(8), self.path("deep.onnx"))
+        plans = [("model.onnx", self.plan(2, "--batch", "12", "--strategy", "tensor"))] * 3
+        plans += [("deep.onnx", self.plan(2, "--batch", "12", *self.pipeline("1f1b", 2), model="deep.onnx", name="pipeline.plan"))] * 3
         interrupted = 0
-        for _ in range(3):
+        for model, plan in plans:
+            options = ["--quiet", "--epochs", "400", "--plan", plan, "--checkpoint", str(self.state), "--save-every", "5"]
             self.state.unlink(missing_ok=True)
-            job = self.launch(2, "killed.onnx", *options)
+            job = self.launch(2, "killed.onnx", *options, model=model)
             while job.poll() is None and not self.state.exists():
                 time.sleep(0.002)
             time.sleep(rng.uniform(0, 0.05))
@@ -250,7 +324,7 @@ class Planned(training.Fixture):
             self.one_line(job, "process ", " of 2 was ended by signal 9 (Killed)", "--resume")
             whole_checkpoint(self.state)
             interrupted += 1
-        self.assertGreaterEqual(interrupted, 1)
+        self.assertGreaterEqual(interrupted, 2)
         self.assertFalse((self.folder / "killed.onnx").exists())
 
     launch = parallel_training.ParallelTraining.launch

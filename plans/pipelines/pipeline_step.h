@@ -13,9 +13,10 @@ struct PipelineTimes {
   double bubble = 0;      // share of it in which a process does not compute, mean over the processes
   std::size_t steps = 1;  // that were simulated
 };
+// `alone`: one step, which begins when the one before is done in all processes.
 // Puts a step into the simulation and runs it, or several where steps follow each other. Process p is device p. Messages are
 // sent as soon as what they hold is computed, beside what their sender goes on with.
 PipelineTimes simulate_pipeline(Simulation& simulation, const Pipeline& pipeline, const GroupGraph& group,
-                                const MicroBatchRoles& roles, const OperatorSeconds& seconds);
+                                const MicroBatchRoles& roles, const OperatorSeconds& seconds, bool alone = false);
 
 }  // namespace rewright::plans

@@ -43,6 +43,7 @@ class MicroBatchFacts {
   }
   double seconds(std::size_t n) const { return seconds_[n]; }
   NodeRole role(std::size_t n) const { return roles_.nodes[n]; }
+  const MicroBatchRoles& roles() const { return roles_; }
   const Graph& graph() const { return graph_; }
   const GroupGraph& group() const { return group_; }
   std::int32_t producer(ValueId v) const { return producers_[v]; }
@@ -67,17 +68,13 @@ class MicroBatchFacts {
   std::vector<bool> is_kept_;
 };
 
-// When a stage computes a node: the passes of a micro-batch, or once.
-enum class StagePart : std::uint8_t { kBefore, kForward, kBackward, kWeights, kAfter };
-constexpr std::size_t kStageParts = 5;
-
 class StageWorkFinder {
  public:
-  StageWorkFinder(const MicroBatchFacts& facts, const Pipeline& pipeline) : facts_(facts), pipeline_(pipeline) {}
+  StageWorkFinder(const MicroBatchFacts& facts, const Pipeline& pipeline)
+      : facts_(facts), pipeline_(pipeline), parts_(parts_of_stages(pipeline, facts.graph(), facts.roles())) {}
 
   std::vector<StageWork> find() {
     result_.resize(pipeline_.schedule.stages);
-    find_parts();
     for (std::size_t n = 0; n < parts_.size(); ++n) add_node(n);
     add_given();
     for (const StageSend& s : pipeline_.sends)
@@ -87,30 +84,6 @@ class StageWorkFinder {
   }
 
  private:
-  // Divides the backward pass into what other stages wait for, and the rest.
-  void find_parts() {
-    const Graph& graph = facts_.graph();
-    std::set<ValueId> sent;
-    for (const StageSend& s : pipeline_.sends)
-      if (s.time == SendTime::kBackward) sent.insert(s.value);
-    parts_.assign(graph.nodes().size(), StagePart::kBefore);
-    for (std::size_t n = graph.nodes().size(); n-- > 0;) {
-      StagePart& part = parts_[n];
-      if (facts_.role(n) == NodeRole::kForward) part = StagePart::kForward;
-      if (facts_.role(n) == NodeRole::kAfter) part = StagePart::kAfter;
-      if (facts_.role(n) != NodeRole::kBackward) continue;
-      part = StagePart::kWeights;
-      for (const ValueId v : graph.nodes()[n]->outputs) {
-        if (v == kNoValue) continue;
-        if (sent.contains(v)) part = StagePart::kBackward;
-        for (const std::int32_t user : facts_.users(v))
-          if (parts_[static_cast<std::size_t>(user)] == StagePart::kBackward &&
-              pipeline_.nodes[static_cast<std::size_t>(user)] == pipeline_.nodes[n])
-            part = StagePart::kBackward;
-      }
-    }
-  }
-
   void add_node(std::size_t n) {
     StageWork& work = result_[pipeline_.nodes[n]];
     double* const seconds[kStageParts] = {&work.before, &work.forward, &work.backward, &work.weights, &work.after};
@@ -203,11 +176,35 @@ class StageWorkFinder {
 
   const MicroBatchFacts& facts_;
   const Pipeline& pipeline_;
-  std::vector<StagePart> parts_;
+  const std::vector<StagePart> parts_;
   std::vector<StageWork> result_;
 };
 
 }  // namespace
+
+std::vector<StagePart> parts_of_stages(const Pipeline& pipeline, const Graph& graph, const MicroBatchRoles& roles) {
+  std::set<ValueId> sent;
+  for (const StageSend& s : pipeline.sends)
+    if (s.time == SendTime::kBackward) sent.insert(s.value);
+  const auto users = graph.users();
+  std::vector<StagePart> parts(graph.nodes().size(), StagePart::kBefore);
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    StagePart& part = parts[n];
+    if (roles.nodes[n] == NodeRole::kForward) part = StagePart::kForward;
+    if (roles.nodes[n] == NodeRole::kAfter) part = StagePart::kAfter;
+    if (roles.nodes[n] != NodeRole::kBackward) continue;
+    part = StagePart::kWeights;
+    for (const ValueId v : graph.nodes()[n]->outputs) {
+      if (v == kNoValue) continue;
+      if (sent.contains(v)) part = StagePart::kBackward;
+      for (const std::int32_t user : users[v])
+        if (parts[static_cast<std::size_t>(user)] == StagePart::kBackward &&
+            pipeline.nodes[static_cast<std::size_t>(user)] == pipeline.nodes[n])
+          part = StagePart::kBackward;
+    }
+  }
+  return parts;
+}
 
 std::vector<StageWork> stage_work(const Machine& machine, const Pipeline& pipeline, const GroupGraph& group,
                                   const MicroBatchRoles& roles, const OperatorSeconds& seconds) {

@@ -1,6 +1,8 @@
 // Times and memory of a pipeline's stages, from the prices of the nodes of a micro-batch's graph.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "plans/machines/machine.h"
@@ -8,6 +10,13 @@
 #include "plans/pipelines/stages.h"
 
 namespace rewright::plans {
+
+// When a stage computes a node: in a pass of a micro-batch, or once. Of the backward pass, kBackward is what other stages wait
+// for, and kWeights the rest.
+enum class StagePart : std::uint8_t { kBefore, kForward, kBackward, kWeights, kAfter };
+constexpr std::size_t kStageParts = 5;
+// By position of the node.
+std::vector<StagePart> parts_of_stages(const Pipeline& pipeline, const Graph& graph, const MicroBatchRoles& roles);
 
 // Seconds and bytes of one micro-batch in a stage, and of what is done or held once.
 struct StageWork {

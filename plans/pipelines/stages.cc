@@ -161,6 +161,8 @@ std::vector<bool> data_of(const GroupGraph& group) {
   return result;
 }
 
+}  // namespace
+
 std::string described_node(const Graph& graph, std::size_t n) {
   const Node& node = *graph.nodes()[n];
   std::string text = "node " + std::to_string(n) + " (" + (node.op ? node.op->name() : "opaque");
@@ -168,8 +170,6 @@ std::string described_node(const Graph& graph, std::size_t n) {
     text += " \"" + graph.value(node.outputs[0]).name + "\"";
   return text + ")";
 }
-
-}  // namespace
 
 std::string_view name(SendTime time) {
   constexpr std::string_view kNames[] = {"before", "forward", "backward", "after"};
@@ -240,8 +240,6 @@ std::string fault_of_pipeline(const Pipeline& pipeline, const GroupGraph& group,
            std::to_string(micro_batches);
   if (const ScheduleCheck check = check_schedule(schedule); check.fault != ScheduleFault::kNone)
     return "its schedule: " + check.reason;
-  if (const std::string why = why_asynchronous(schedule); !why.empty())
-    return "its schedule is asynchronous, and computes something else than one process: " + why;
   if (pipeline.nodes.size() != group.graph.nodes().size() || pipeline.given.size() != group.graph.value_count())
     return "its stages are those of another graph";
   for (std::size_t n = 0; n < pipeline.nodes.size(); ++n)

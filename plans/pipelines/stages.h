@@ -35,6 +35,9 @@ struct StageSend {
   friend auto operator<=>(const StageSend&, const StageSend&) = default;
 };
 
+// A node of a micro-batch's graph, for messages.
+std::string described_node(const Graph& graph, std::size_t n);
+
 // A pipeline of a plan whose groups are micro-batches.
 struct Pipeline {
   PipelineSchedule schedule;
@@ -60,7 +63,8 @@ Pipeline with_stages(PipelineSchedule schedule, const GroupGraph& group, const M
 std::vector<StageSend> sends_of(const GroupGraph& group, const MicroBatchRoles& roles, const std::vector<std::uint32_t>& nodes,
                                 const std::vector<std::uint32_t>& given);
 
-// Why a pipeline does not compute what one process computes of micro-batches; empty if it does. `group`: proved.
+// Why a pipeline does not compute what one process computes of micro-batches; empty if it does, but for stale weights that its
+// schedule may read (why_asynchronous). `group`: proved.
 std::string fault_of_pipeline(const Pipeline& pipeline, const GroupGraph& group, const MicroBatchRoles& roles,
                               std::size_t micro_batches);
 

@@ -186,15 +186,24 @@ class PipelinePlanner {
     least_memory_ = std::min(least_memory_, peak);
     if (peak > machine_.memory()) return;
     const std::string strategy = std::string(kPrefix) + name;
-    double& known = result_.strategies.try_emplace(strategy, times.seconds).first->second;
-    known = std::min(known, times.seconds);
-    if (best_ && times.seconds >= best_->predicted->seconds) return;
+    const double alone = seconds_alone(*pipeline, batches, times), seconds = search_.alone ? alone : times.seconds;
+    double& known = result_.strategies.try_emplace(strategy, seconds).first->second;
+    known = std::min(known, seconds);
+    if (best_ && seconds >= best_seconds_) return;
+    best_seconds_ = seconds;
     Plan plan = batches.plan;
     plan.purpose = trains(planned_) ? "training" : "inference";
     plan.strategy = strategy;
     plan.predicted = predicted(simulation, times, batches);
+    plan.predicted->seconds_alone = alone;
     plan.pipeline = std::move(pipeline);
     best_ = std::move(plan);
+  }
+
+  double seconds_alone(const Pipeline& pipeline, const MicroBatches& batches, const plans::PipelineTimes& known) const {
+    if (known.steps == 1) return known.seconds;
+    Simulation alone(machine_);
+    return simulate_pipeline(alone, pipeline, batches.group, batches.roles, device_seconds(machine_), true).seconds;
   }
 
   plans::PlanPrediction predicted(Simulation& simulation, const plans::PipelineTimes& times,
@@ -240,6 +249,7 @@ class PipelinePlanner {
   std::map<std::size_t, std::unique_ptr<MicroBatches>> known_;  // by their number
   FoundPlan result_;
   std::optional<Plan> best_;
+  double best_seconds_ = 0;
   std::optional<Error> problem_;
   double least_memory_ = std::numeric_limits<double>::infinity();
 };

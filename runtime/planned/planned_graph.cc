@@ -179,8 +179,6 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
   });
   processes.broadcast(text, 0);
   Plan plan = plans::read_plan(text, file);
-  if (plan.pipeline)
-    throw Error(ErrorCode::kBadInput, "the plan is a pipeline: it can be proved and simulated, but is not executed yet", file);
   if (plan.all_processes() != static_cast<std::int64_t>(processes.size()))
     throw Error(ErrorCode::kBadInput,
                 "the plan is for " + std::to_string(plan.all_processes()) + " processes, and " +
@@ -195,7 +193,8 @@ Plan read_plan_together(Communicator& processes, const std::string& file, const 
 void require_proved(const Plan& plan, const PlannedGraph& planned, Communicator& processes, const std::string& file) {
   in_first_process(processes, file, [&] {
     const PlanCheck check = check_plan(plan, planned.graph, planned.replaced);
-    if (!check.proved) throw Error(ErrorCode::kBadInput, "the plan is not proved, and is not executed: " + check.reason);
+    if (!check.proved && !check.only_stale)
+      throw Error(ErrorCode::kBadInput, "the plan is not proved, and is not executed: " + check.reason);
   });
 }
 

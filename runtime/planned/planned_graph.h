@@ -39,7 +39,8 @@ training::TrainingGraphOptions planned_training(const std::string& loss, const s
 // Reads a plan in the first process for all. Throws Error(kBadInput) if it is for another number of processes than there are,
 // or for another purpose than `purpose` ("inference" or "training"; empty: any).
 plans::Plan read_plan_together(distribution::Communicator& processes, const std::string& file, const std::string& purpose);
-// Proves the plan in the first process. Throws Error(kBadInput) in all processes if it is not proved, or of another graph.
+// Proves the plan in the first process; of a pipeline with stale weights, that it does what its schedule says. Throws
+// Error(kBadInput) in all processes if it is not proved, or of another graph.
 void require_proved(const plans::Plan& plan, const PlannedGraph& planned, distribution::Communicator& processes,
                     const std::string& file);
 

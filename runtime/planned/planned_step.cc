@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/planned/pipeline_training.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 
@@ -100,6 +101,9 @@ std::unique_ptr<training::TrainingStep> make_planned_step(const plans::Plan& pla
                                                           const SessionOptions& options) {
   const PlannedGraph planned = planned_for_training(graphs);
   require_proved(plan, planned, processes, file);
+  if (plan.pipeline)
+    return make_pipeline_step(pipeline_program(plan, planned.graph, planned.replaced, processes.rank()), std::move(start),
+                              processes, backend, options);
   return std::make_unique<PlannedStep>(local_program(plan, planned.graph, planned.replaced, processes.rank()), std::move(start),
                                        processes, backend, options);
 }

@@ -402,12 +402,52 @@ class Search {
   double least_memory_ = std::numeric_limits<double>::infinity();
 };
 
+// Machines on which pipelines of one stage or two for each process may be what is best.
+constexpr std::size_t kMostStages = 16;
+
+// The best pipeline in place of what was found, if it is faster. Steps of training end for all processes before the next one
+// begins, which costs a pipeline its filling and draining.
+void consider_pipelines(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search, double elapsed,
+                        bool has_other, FoundPlan& result) {
+  const double left = search.seconds - elapsed;
+  if (machine.devices() < 2 || machine.devices() > kMostStages || (has_other && left < search.seconds / 10)) return;
+  PlanSearch pipelines = search;
+  pipelines.strategy = "pipeline", pipelines.alone = true, pipelines.seconds = std::max(left, 1.0);
+  FoundPlan found;
+  try {
+    found = find_pipeline(planned, machine, pipelines);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage && e.code() != ErrorCode::kMissing) throw;
+    return;  // no samples, too few nodes, or too little memory
+  }
+  if (!found.proved) return;
+  for (const auto& [name, seconds] : found.strategies) result.strategies[name] = seconds;
+  const double seconds = *found.plan.predicted->seconds_alone;
+  const bool timed_out = result.timed_out || found.timed_out;
+  if (!has_other || seconds < result.plan.predicted->seconds) {
+    found.strategies = std::move(result.strategies);
+    found.search_seconds += elapsed;
+    result = std::move(found);
+  }
+  result.timed_out = timed_out;
+}
+
 }  // namespace
 
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
   if (is_pipeline(search.strategy)) return find_pipeline(planned, machine, search);
   Search searching(planned, machine, search);
-  FoundPlan result = searching.run();
+  FoundPlan result;
+  std::optional<Error> problem;
+  try {
+    result = searching.run();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kMissing || search.strategy != "auto") throw;
+    problem = e;  // nothing fits into the memory: stages may
+  }
+  if (search.strategy == "auto") consider_pipelines(planned, machine, search, searching.elapsed(), !problem, result);
+  if (result.plan.pipeline) return result;
+  if (problem) throw *problem;
   const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
   if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
   result.rules = proof.rules;

@@ -23,6 +23,7 @@ struct PlanSearch {
   std::size_t groups = 0;         // of two levels; 0: the machine's nodes
   std::size_t stages = 0;         // of a pipeline: the processes; 0: the machine's devices
   std::size_t micro_batches = 0;  // of a pipeline; 0: the most that divide the batch, up to 4 for each process
+  bool alone = false;             // pipelines are compared by a step that begins when the one before is done everywhere
   double seconds = 120;           // for the search
   unsigned seed = 0;              // of changes at random (plans/groups/refine.h)
   std::size_t moves = 300;        // of them

@@ -4,14 +4,18 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 #include "optimizer/inputs/inputs.h"
 #include "optimizer/inputs/sizes.h"
 #include "optimizer/optimize.h"
+#include "plans/machines/machine_file.h"
 #include "runtime/checked_kernels.h"
+#include "runtime/planned/pipeline_run.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
+#include "runtime/planned/waiting_backend.h"
 #include "tools/cli/command.h"
 #include "tools/cli/processes.h"
 
@@ -22,7 +26,7 @@ namespace {
 struct BenchOptions {
   CommonOptions common;
   std::vector<std::string> models, shapes;
-  std::string plan;
+  std::string plan, machine;
   std::string device = "cpu", seconds = "5s";
   MathClass math = MathClass::kReassociates;
   KernelChoice kernels = KernelChoice::kEstimated;
@@ -147,21 +151,44 @@ PlannedBench planned_bench(const plans::Plan& plan, const std::string& file, std
 }
 
 // Seconds of each round, in which all processes begin and end together.
-std::vector<double> time_rounds(runtime::PlannedRun& run, const std::vector<Tensor>& inputs, double seconds,
-                                Communicator& processes) {
+std::vector<double> time_rounds(const std::function<void()>& run, double seconds, Communicator& processes) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  run.run(inputs);  // prepares
+  run();  // prepares
   std::vector<double> rounds;
   const Clock::time_point start = Clock::now();
   do {
     processes.barrier();
     const Clock::time_point begin = Clock::now();
-    run.run(inputs);
+    run();
     processes.barrier();
     rounds.push_back(since(begin));
   } while (!processes.any(processes.rank() == 0 && rounds.size() >= 5 && since(start) > seconds));
   return rounds;
+}
+
+// What each process does in a round.
+std::function<void()> prepared_run(const plans::Plan& plan, PlannedBench bench, const BenchOptions& options,
+                                   const Backend& backend, Communicator& processes) {
+  const SessionOptions session{.threads = thread_count(options.common), .kernels = options.kernels};
+  runtime::PlannedGraph& planned = bench.planned;
+  if (plan.pipeline) {
+    plans::PipelineProgram program = pipeline_program(plan, planned.graph, planned.replaced, processes.rank());
+    planned = {};
+    const auto run = std::make_shared<runtime::PipelineRun>(std::move(program), processes, backend, session);
+    for (std::size_t i = 0; i < bench.inputs.size(); ++i)
+      if (!run->needs(i)) bench.inputs[i] = {};
+    return [run, inputs = std::move(bench.inputs)] {
+      run->begin_anew();
+      run->run(inputs);
+    };
+  }
+  plans::LocalProgram program = local_program(plan, planned.graph, planned.replaced, processes.rank());
+  planned = {};
+  const auto run = std::make_shared<runtime::PlannedRun>(std::move(program), processes, backend, session);
+  for (std::size_t i = 0; i < bench.inputs.size(); ++i)
+    bench.inputs[i] = plans::own_part(bench.inputs[i], run->program().inputs[i], run->processes());
+  return [run, inputs = std::move(bench.inputs)] { run->run(inputs); };
 }
 
 void require_bench_with_plan(const BenchOptions& options) {
@@ -178,14 +205,15 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
   const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "");
   PlannedBench bench = planned_bench(plan, file, options.common.seed);
   require_proved(plan, bench.planned, processes, options.plan);
-  plans::LocalProgram program = local_program(plan, bench.planned.graph, bench.planned.replaced, processes.rank());
-  bench.planned = {};
-  runtime::PlannedRun run(std::move(program), processes, find_backend(options.device, options.math),
-                          {.threads = thread_count(options.common), .kernels = options.kernels});
-  for (std::size_t i = 0; i < bench.inputs.size(); ++i)
-    bench.inputs[i] = plans::own_part(bench.inputs[i], run.program().inputs[i], run.processes());
+  if (!options.machine.empty() && !plan.pipeline) throw Error(ErrorCode::kUsage, "--as-on is for pipelines", options.plan);
+  const Backend& backend = find_backend(options.device, options.math);
+  std::optional<plans::Machine> machine;
+  std::optional<runtime::WaitingBackend> waiting;
+  if (!options.machine.empty()) waiting.emplace(backend, machine.emplace(plans::read_machine(options.machine)));
+  const std::function<void()> run =
+      prepared_run(plan, std::move(bench), options, waiting ? static_cast<const Backend&>(*waiting) : backend, processes);
   const std::uint64_t before = processes.bytes_sent();
-  const std::vector<double> rounds = time_rounds(run, bench.inputs, parse_seconds(options.seconds), processes);
+  const std::vector<double> rounds = time_rounds(run, parse_seconds(options.seconds), processes);
   double bytes[] = {static_cast<double>(processes.bytes_sent() - before) / static_cast<double>(rounds.size() + 1)};
   processes.sum(std::span<double>(bytes));
   if (processes.rank() != 0) return kDone;
@@ -208,6 +236,8 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
 }
 
 int bench_command(const BenchOptions& options) {
+  if (options.plan.empty() && !options.machine.empty())
+    throw Error(ErrorCode::kUsage, "--as-on is about the processes of a plan", {}, "--plan names it");
   if (!options.plan.empty()) return run_in_processes([&](Communicator& processes) { return bench_plan(options, processes); });
   const std::vector<AtSizes> sets = read_models(options);
   Interruption interruption;
@@ -251,6 +281,11 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
       ->type_name("NAME=SIZES");
   command->add_option("--plan", o.plan, "time a run, or a step of training, of the processes that mpirun started by this plan")
       ->type_name("PLAN");
+  command
+      ->add_option("--as-on", o.machine,
+                   "with --plan of a pipeline: each task takes at least the time that a device of this machine needs, so that "
+                   "processes which share cores are timed as if they did not")
+      ->type_name("FILE.json");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);
   add_check_kernels(*command, o.check_kernels);

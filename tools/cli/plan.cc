@@ -77,7 +77,8 @@ int make(const PlanOptions& options) {
        << "  sent           " << predicted.all_sent() / 1e6 << " MB\n";
   if (plan.pipeline)
     text << "  pipeline       " << plan.pipeline->schedule.stages << " stages, " << plan.processes << " micro-batches, waiting "
-         << *predicted.bubble * 100 << "% of a step\n";
+         << *predicted.bubble * 100 << "% of a step\n"
+         << "  a step alone   " << milliseconds(predicted.seconds_alone.value_or(predicted.seconds)) << "\n";
   else  // a pipeline's are sums over micro-batches, within a process
     for (const auto& [exchange, count] : exchange_counts(plan))
       text << "  " << std::left << std::setw(15) << exchange << count << "\n";

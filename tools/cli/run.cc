@@ -18,6 +18,7 @@
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"
+#include "runtime/planned/pipeline_run.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "tools/cli/command.h"
@@ -256,19 +257,25 @@ void require_executable_with_plan(const RunOptions& options) {
   refuse(options.device != "cpu" && options.device != "reference", "--device, other than cpu and reference");
 }
 
+// The inputs, in the first process; empty tensors in the others.
+std::vector<Tensor> planned_inputs(const RunOptions& options, const Graph& graph, Communicator& all) {
+  std::vector<Tensor> given(graph.inputs().size());
+  if (all.rank() != 0) return given;
+  ImportOptions import;
+  given = tensors_of(in_order_of_inputs(graph, read_inputs(options, import)));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    if (given[i].type() != value.type.type || to_indices(given[i].sizes()) != value.type.shape)
+      throw Error(ErrorCode::kBadInput, "the plan is for " + to_string(value.type), "input \"" + value.name + "\"");
+  }
+  return given;
+}
+
 // The inputs that the first process reads, as the plan says that they are held.
 std::vector<Tensor> own_inputs(const RunOptions& options, const Graph& graph, const plans::LocalProgram& program,
                                Communicator& all) {
   plans::PlanProcesses processes(all, program.groups);
-  std::vector<Tensor> given(program.inputs.size());
-  if (all.rank() == 0) {
-    ImportOptions import;
-    given = tensors_of(in_order_of_inputs(graph, read_inputs(options, import)));
-    for (std::size_t i = 0; i < given.size(); ++i)
-      if (given[i].type() != program.inputs[i].type || given[i].sizes() != program.inputs[i].whole())
-        throw Error(ErrorCode::kBadInput, "the plan is for " + to_string(graph.value(graph.inputs()[i]).type),
-                    "input \"" + program.inputs[i].name + "\"");
-  }
+  const std::vector<Tensor> given = planned_inputs(options, graph, all);
   std::vector<Tensor> mine;
   for (std::size_t i = 0; i < given.size(); ++i) mine.push_back(plans::scatter(given[i], program.inputs[i], processes));
   return mine;
@@ -281,16 +288,26 @@ int run_with_plan(const RunOptions& options, Communicator& processes) {
   const std::size_t resident = resident_bytes();
   runtime::PlannedGraph planned = runtime::planned_for_inference(runtime::with_batch(import_onnx(options.model), plan.batch));
   require_proved(plan, planned, processes, options.plan);
-  plans::LocalProgram program = local_program(plan, planned.graph, planned.replaced, processes.rank());
-  std::vector<Tensor> inputs = own_inputs(options, planned.graph, program, processes);
   const Graph outline = outputs_of(planned.graph);
-  planned = {};
   const SessionOptions session{.threads = thread_count(options.common),
                                .transformed_convolutions = options.math != MathClass::kExact,
                                .kernels = options.kernels,
                                .checkpoint = [&limit] { limit.check(); }};
-  runtime::PlannedRun run(std::move(program), processes, find_backend(options.device, options.math), session);
-  const std::vector<Tensor> outputs = run.run(std::move(inputs));
+  const Backend& backend = find_backend(options.device, options.math);
+  std::vector<Tensor> outputs;
+  if (plan.pipeline) {
+    plans::PipelineProgram program = pipeline_program(plan, planned.graph, planned.replaced, processes.rank());
+    std::vector<Tensor> inputs = planned_inputs(options, planned.graph, processes);
+    planned = {};
+    runtime::PipelineRun run(std::move(program), processes, backend, session);
+    outputs = run.gather_in_first(run.run(run.scatter(std::move(inputs))).back());
+  } else {
+    plans::LocalProgram program = local_program(plan, planned.graph, planned.replaced, processes.rank());
+    std::vector<Tensor> inputs = own_inputs(options, planned.graph, program, processes);
+    planned = {};
+    runtime::PlannedRun run(std::move(program), processes, backend, session);
+    outputs = run.run(std::move(inputs));
+  }
   const std::uint64_t sent = processes.bytes_sent();
   if (processes.rank() != 0) return kDone;
   nlohmann::json report = {{"model", options.model},
