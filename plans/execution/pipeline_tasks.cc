@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -123,6 +124,7 @@ class TaskLister {
       update_of_.clear();
       for (std::uint32_t p = 0; p < count(); ++p) all.push_back({tasks_of(p, step), {}});
       for (std::uint32_t p = 0; p < count(); ++p) add_sends(p, step, all[p]);
+      require_progress(all);
     }
     return std::move(result_);
   }
@@ -161,7 +163,7 @@ class TaskLister {
     const auto once = [&](TaskKind kind, std::uint32_t number) {
       for (const std::uint32_t s : stages) tasks.push_back({kind, s, number, 0});
     };
-    once(TaskKind::kBefore, 0);
+    once(TaskKind::kBefore, kGiven), once(TaskKind::kBefore, kComputed);
     std::map<std::uint32_t, std::uint32_t> done;  // updates by stage, of all steps
     const auto m = static_cast<std::uint32_t>(schedule_.micro_batches), updates = static_cast<std::uint32_t>(result_.updates);
     for (const PipelineAction& a : schedule_.processes[p]) {
@@ -236,7 +238,9 @@ class TaskLister {
       std::vector<StageMessage>& sends = mine.sends.emplace_back();
       switch (task.kind) {
         case TaskKind::kBefore:
-          for (const StageSend* s : sent(task.stage, SendTime::kBefore)) send_to_all(p, *s, TaskKind::kBefore, 0, sends);
+          for (const StageSend* s : sent(task.stage, SendTime::kBefore))
+            if ((producers_[s->value] >= 0) == (task.number == kComputed))
+              send_to_all(p, *s, TaskKind::kBefore, kComputed, sends);
           break;
         case TaskKind::kForward:
         case TaskKind::kBackward: {
@@ -285,6 +289,39 @@ class TaskLister {
       }
     }
   }
+
+  // Processes go on as far as they can, as they do when the lists are executed.
+  void require_progress(const std::vector<ProcessTasks>& all) const {
+    using Waiting = std::tuple<std::uint32_t, TaskKind, std::uint32_t, std::uint32_t>;
+    std::map<Waiting, std::size_t> missing;  // messages, by process and what waits for them
+    for (std::uint32_t p = 0; p < all.size(); ++p)
+      for (const auto& sends : all[p].sends)
+        for (const StageMessage& m : sends) ++missing[{m.to, m.reader, m.stage, m.number}];
+    std::vector<std::size_t> done(all.size(), 0);
+    const auto waits = [&](std::uint32_t p) {
+      const StageTask& t = all[p].tasks[done[p]];
+      const auto found = missing.find({p, t.kind, t.stage, t.number});
+      return found != missing.end() && found->second > 0;
+    };
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::uint32_t p = 0; p < all.size(); ++p)
+        for (; done[p] < all[p].tasks.size() && !waits(p); ++done[p], moved = true)
+          for (const StageMessage& m : all[p].sends[done[p]]) --missing[{m.to, m.reader, m.stage, m.number}];
+    }
+    for (std::uint32_t p = 0; p < all.size(); ++p) {
+      if (done[p] == all[p].tasks.size()) continue;
+      const StageTask& t = all[p].tasks[done[p]];
+      constexpr const char* kWhat[] = {"the beginning", "a forward pass", "a backward pass",
+                                       "gradients",     "the update",     "the end"};
+      throw Error(ErrorCode::kUnsupported, "process " + std::to_string(p) + " waits at " +
+                                               kWhat[static_cast<std::size_t>(t.kind)] + " of stage " +
+                                               std::to_string(t.stage) + " for a message of a process that waits for it");
+    }
+  }
+
+  // At the beginning weights are sent first, and then, stage by stage, what is computed of them once.
+  static constexpr std::uint32_t kGiven = 0, kComputed = 1;
 
   const Pipeline& pipeline_;
   const PipelineSchedule& schedule_;

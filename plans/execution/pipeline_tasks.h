@@ -15,7 +15,7 @@
 namespace rewright::plans {
 
 enum class TaskKind : std::uint8_t {
-  kBefore,    // once, for the weights as they are at first
+  kBefore,    // twice: weights are sent to other stages, and what is computed once, of the weights as they are at first
   kForward,   // of a micro-batch
   kBackward,  // of a micro-batch; with gradients together those of the weights, too
   kWeights,   // of a micro-batch
@@ -27,7 +27,7 @@ constexpr std::size_t kTaskKinds = 6;
 struct StageTask {
   TaskKind kind = TaskKind::kForward;
   std::uint32_t stage = 0;
-  std::uint32_t number = 0;  // of the micro-batch, or of the update, in this step
+  std::uint32_t number = 0;  // of the micro-batch, or of the update, in this step; kBefore: 0 and 1
   int version = 0;           // of the weights: updates since the beginning of this step; negative ones are older
 };
 

@@ -257,7 +257,7 @@ class StepOfPipeline {
   void execute(const StageTask& task) {
     const plans::StageCode& code = program_.stages.at(task.stage);
     if (task.kind == TaskKind::kBefore) {
-      once(task.stage, 0);
+      if (task.number > 0) once(task.stage, 0);
       return;
     }
     if (task.kind == TaskKind::kUpdate) complete_sums(task);

@@ -265,7 +265,7 @@ std::vector<double> stale_losses(const Graph& model, const Plan& plan, std::size
 }  // namespace
 
 TEST_CASE("pipelines: random models by all synchronous schedules have the losses of one process", "[long]") {
-  for (unsigned seed = 0; seed < (testing::kSanitized ? 2u : 6u); ++seed) {
+  for (unsigned seed = 0; seed < (testing::kSanitized ? 2u : 4u); ++seed) {
     const Graph model = random_model(seed);
     const auto method = seed % 2 ? training::UpdateMethod::kMomentum : training::UpdateMethod::kAdam;
     const TrainedBy one = trained_by({.model = model, .method = method});
