@@ -28,6 +28,7 @@ class AnchorFinder {
     place_backward();
     place_before(true);
     place_after();
+    place_before(true);  // a share of a state, that the update alone reads
     const auto last = static_cast<std::uint32_t>(std::max<std::size_t>(result_.places, 1) - 1);
     for (auto* list : {&result_.nodes, &result_.given})
       for (std::uint32_t& place : *list) place = std::min(place == kNowhere ? 0 : place, last);

@@ -470,7 +470,8 @@ Tensor PipelineRun::gather(std::size_t number, const Tensor& mine, bool in_first
   std::vector<std::size_t> to;
   for (std::size_t p = 0; p < processes_.size(); ++p)
     if ((!in_first || p == 0) && std::ranges::find(input.used, p) == input.used.end()) to.push_back(p);
-  return passed_on(mine, input.used.at(0), to, program_.values[input.value].type, input.division.whole);
+  const Tensor result = passed_on(mine, input.used.at(0), to, program_.values[input.value].type, input.division.whole);
+  return in_first && program_.rank != 0 ? Tensor() : result;
 }
 
 std::size_t PipelineRun::peak_bytes() const {

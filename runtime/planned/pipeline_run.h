@@ -31,7 +31,7 @@ class PipelineRun {
   std::vector<Tensor> scatter(std::vector<Tensor> inputs);
   // The outputs that any process has, in the first one; empty in the others.
   std::vector<Tensor> gather_in_first(const std::vector<Tensor>& outputs);
-  // A kept tensor from the processes that have it: in all others, or in the first one and as it is elsewhere.
+  // A kept tensor from the processes that have it: in all, or in the first one and empty elsewhere.
   Tensor gather(std::size_t input, const Tensor& mine, bool in_first);
   bool needs(std::size_t input) const;  // does this process?
 
