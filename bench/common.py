@@ -39,9 +39,9 @@ def use_environment():
 class Worker:
     """A client of python/ort_worker.py, or of another program with requests and replies of a line each."""
 
-    def __init__(self, script=os.path.join(ROOT, "python", "ort_worker.py")):
+    def __init__(self, script=os.path.join(ROOT, "python", "ort_worker.py"), python=sys.executable):
         self.name = os.path.basename(script)
-        self.process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, operation, **fields):
         self.process.stdin.write(json.dumps({"op": operation, **fields}) + "\n")

@@ -1,6 +1,6 @@
-"""Runs language models in Rewright or onnxruntime-genai, for bench/decoding: a line of JSON for each request, and one as the reply.
+"""Runs language models in Rewright, onnxruntime-genai or llama.cpp, for bench/decoding: a line of JSON for each request, and one as the reply.
 
-  {"op": "open", "engine": "rewright" or "genai", "folder": ..., "threads": N, "package": the folder of Rewright's package}
+  {"op": "open", "engine": "rewright", "genai" or "llama.cpp", "folder": (of llama.cpp: the file), "threads": N, "package": Rewright's folder}
       -> {"seconds": of loading}
   {"op": "generate", "prompt": [tokens], "count": N}
       -> {"tokens": [...], "prompt_seconds": until the first token, "step_seconds": for each other, "peak_bytes": of the process}
@@ -46,6 +46,24 @@ class Genai:
             yield int(generator.get_next_tokens()[0])
 
 
+class LlamaCpp:
+    def __init__(self, file, threads, package):
+        import llama_cpp
+
+        del package
+        self.model = llama_cpp.Llama(file, n_ctx=1024, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+
+    def start(self, prompt, count):
+        self.model.reset()  # otherwise a prompt that was there before is not computed again
+        for number, token in enumerate(self.model.generate(prompt, temp=0, top_k=1, repeat_penalty=1)):
+            yield int(token)
+            if number + 1 == count or token == self.model.token_eos():
+                return
+
+
+ENGINES = {"rewright": Rewright, "genai": Genai, "llama.cpp": LlamaCpp}
+
+
 def peak_bytes():
     with open("/proc/self/status", encoding="ascii") as file:
         return 1024 * int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
@@ -70,8 +88,7 @@ def main():
         try:
             if request["op"] == "open":
                 start = time.perf_counter()
-                kind = Rewright if request["engine"] == "rewright" else Genai
-                engine = kind(request["folder"], request["threads"], request["package"])
+                engine = ENGINES[request["engine"]](request["folder"], request["threads"], request["package"])
                 reply = {"seconds": time.perf_counter() - start}
             else:
                 reply = generate(engine, request["prompt"], request["count"])

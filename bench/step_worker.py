@@ -1,0 +1,102 @@
+"""Runs sessions of language models in Rewright or ONNX Runtime, for bench/language: a line of JSON for each request, and one as the reply.
+
+  {"op": "open", "engine": "rewright" or "onnxruntime", "file": model, "sizes": of the cache, "threads": N, "package": Rewright's folder}
+      -> {"seconds": of loading}
+  {"op": "run", "length": new tokens, "past": positions before them, "seed": N, "keep": file for all outputs, or null}
+      -> {"ms": of the run, "peak_bytes": of the process}
+  {"op": "read", "bytes": N, "threads": N} -> {"gb_per_s": of reading that many bytes again and again}
+
+Each engine in a process of its own, so that its threads wait, or spin, beside nobody else's.
+"""
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np  # noqa: E402
+
+
+class Steps:
+    """A session, and random inputs for it: the same for the same seed."""
+
+    def __init__(self, request):
+        if request["engine"] == "onnxruntime":
+            import onnxruntime as package
+        else:
+            sys.path.insert(0, request["package"])
+            import rewright as package
+        options = package.SessionOptions()
+        options.intra_op_num_threads = request["threads"]
+        options.log_severity_level = 4
+        self.session = package.InferenceSession(request["file"], options, providers=["CPUExecutionProvider"])
+        self.sizes = request["sizes"]
+        # Time that passes says how long threads waited for each other; of a single one only its own time counts.
+        self.clock = time.thread_time if request["threads"] == 1 else time.perf_counter
+
+    def feeds(self, length, past, seed):
+        random = np.random.default_rng(seed)
+        values = {"input_ids": random.integers(0, self.sizes["vocabulary"], (1, length)), "attention_mask": np.ones((1, past + length), np.int64),
+                  "position_ids": np.arange(past, past + length)[None]}  # fmt: skip
+        names = [value.name for value in self.session.get_inputs()]
+        for name in names:
+            if name.startswith("past"):
+                values[name] = random.standard_normal((1, self.sizes["heads"], past, self.sizes["head"]), dtype=np.float32)
+        return {name: values[name] for name in names}
+
+    def run(self, length, past, seed, keep):
+        inputs = self.feeds(length, past, seed)
+        start = self.clock()
+        outputs = self.session.run(["logits"] if keep is None else None, inputs)
+        ms = 1e3 * (self.clock() - start)
+        if keep is not None:
+            np.savez(keep, *outputs)
+        return {"ms": ms, "peak_bytes": peak_bytes()}
+
+
+def peak_bytes():
+    with open("/proc/self/status", encoding="ascii") as file:
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
+
+
+def reading_speed(count, threads):
+    """The best of some rounds, in each of which every thread reads its part."""
+    parts = [np.ones(count // 8 // threads, np.float32) for _ in range(2 * threads)]
+    best = float("inf")
+    for _ in range(15):
+        readers = [threading.Thread(target=np.dot, args=parts[2 * i : 2 * i + 2]) for i in range(threads)]
+        start = time.perf_counter()
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        best = min(best, time.perf_counter() - start)
+    return sum(part.nbytes for part in parts) / best / 1e9
+
+
+def main():
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries print
+    steps = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["op"] == "open":
+                start = time.perf_counter()
+                steps = Steps(request)
+                reply = {"seconds": time.perf_counter() - start}
+            elif request["op"] == "read":
+                reply = {"gb_per_s": reading_speed(request["bytes"], request["threads"])}
+            else:
+                reply = steps.run(request["length"], request["past"], request["seed"], request["keep"])
+        except Exception as error:  # told to the one who asked
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(reply), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()
