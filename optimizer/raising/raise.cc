@@ -112,7 +112,7 @@ bool is_in_call(const Graph& graph, const Match& match) {
 std::optional<Graph> raised_at(const Graph& graph, const Raising& raising, const Match& match) {
   const Rule& rule = raising.rule;
   Graph result = graph;
-  ContribCall call{raising.type, {}, {}, rule.target.outputs.size()};
+  ContribCall call{raising.type, {}, {}, *std::max_element(raising.outputs.begin(), raising.outputs.end()) + 1};
   std::optional<std::vector<ValueId>> found;
   Graph both;
   std::vector<ValueId> expected;
@@ -130,7 +130,7 @@ std::optional<Graph> raised_at(const Graph& graph, const Raising& raising, const
   const std::vector<std::uint64_t> hashes = both.value_hashes();
   std::vector<std::pair<ValueId, ValueId>> replacements;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const ValueId to = found->at(i);
+    const ValueId to = found->at(raising.outputs[i]);
     const PatternValue& output = rule.source.outputs[i];
     const std::int64_t where = match.where[output.number];
     if (to == kNoValue || where < 0 || hashes[to] != hashes[expected[i]]) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "rules/raising/raising.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -31,7 +32,7 @@ std::vector<std::string> parts(std::string_view text, char between) {
   return result;
 }
 
-// "MultiHeadAttention(q, k, v; num_heads=H, scale=s)"
+// "MultiHeadAttention(q, k, v; num_heads=H, scale=s)", and perhaps "-> 0, 3"
 // `names`: of the rule's inputs, optional ones as well.
 void read_call(const std::string& text, Raising& raising, const std::set<std::string>& names, const std::string& where) {
   const auto fail = [&](const std::string& what) { throw Error(ErrorCode::kBadInput, what, where); };
@@ -39,6 +40,17 @@ void read_call(const std::string& text, Raising& raising, const std::set<std::st
   const std::size_t open = text.find('('), close = text.find(')');
   if (open == std::string::npos || close == std::string::npos || close < open) fail("\"as\" needs a call: Operator(x, y)");
   raising.type = trimmed(text.substr(0, open));
+  const std::string behind = trimmed(std::string_view(text).substr(close + 1));
+  const std::size_t count = raising.rule.target.outputs.size();
+  if (behind.starts_with("->"))
+    for (const std::string& output : parts(std::string_view(behind).substr(2), ',')) {
+      std::size_t& number = raising.outputs.emplace_back();
+      const auto [end, error] = std::from_chars(output.data(), output.data() + output.size(), number);
+      if (error != std::errc() || end != output.data() + output.size()) fail("\"" + output + "\" is no number of an output");
+    }
+  else if (behind.empty() && count == 1)
+    raising.outputs = {0};
+  if (raising.outputs.size() != count) fail("needs " + std::to_string(count) + " outputs behind \"->\"");
   const std::vector<std::string> halves = parts(std::string_view(text).substr(open + 1, close - open - 1), ';');
   for (const std::string& input : parts(halves[0], ',')) {
     const auto is_it = [&](const PatternInput& known) { return known.name == input; };

@@ -8,8 +8,8 @@
 //     exact
 //     as BiasGelu(x, b)
 //
-// `_` is an input that the call does not have. An input that the target expands (Expand) is given to the call expanded. `-> 0,
-// 3` says which of the call's outputs the rule's are, where they are not its first one.
+// `_` is an input that the call does not have. An input that the target expands (Expand) is given to the call expanded. A rule
+// with several outputs says which of the call's they are: `-> 0, 3`.
 //
 // `as is`: no call; the rule is applied before the others, since exporters leave such nodes between the parts of an operator.
 //
@@ -34,6 +34,7 @@ struct Raising {
   std::vector<std::string> inputs;
   // Name, and a number, one of the rule's variables, or a product of two: "s*t".
   std::vector<std::pair<std::string, std::string>> attributes;
+  std::vector<std::size_t> outputs;  // of the call, for each output of the rule
 };
 
 // Throws Error(kBadInput) with the place.

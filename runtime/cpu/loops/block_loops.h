@@ -5,7 +5,9 @@
 // vector of halves, shifted and masked, is multiplied by pairs of elements of the left operand.
 //
 // The left operand is split into integers: a[k] = step * (high[k] + low[k] / 2^15), with a step for each block. Sums within a
-// block are exact then, and an element's error is below 2^-29 of the block's largest; without `low`, below 2^-15.
+// block are exact then, and an element's error is below 2^-29 of the block's largest; without `low`, below 2^-15. Or it is
+// rounded to bytes, a[k] = step * byte[k], where an error of 1/254 of the block's largest is permitted: then four products are
+// one instruction, or nearly so.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +46,17 @@ struct SplitRow {
   Block* blocks;
 };
 
+// A row of the left operand, rounded to bytes. Those that meet a word of weights lie in the order of its bytes: the first and
+// the second half of the word's rows take turns.
+struct ByteRow {
+  struct Block {
+    float step;
+    std::int32_t sum;
+  };
+  std::int8_t* bytes;  // of all blocks, with zeros behind the row
+  Block* blocks;
+};
+
 struct BlockLoops {
   // The table for each instruction set.
   static const BlockLoops &baseline(), &avx2(), &avx512(), &vnni();
@@ -54,12 +67,22 @@ struct BlockLoops {
   Count lanes;  // columns of a vector
   // False if the row has elements that are not finite, or too large or small to be split.
   bool (*split)(const SplitRow& row, const float* a, Count stride, Count depth, Count block);
-  // y[c] = start[c] + sum(k) a[k] w[k, c] for all columns of a panel. start: null for zeros.
+  // y[c] = start[c] + sum(k) a[k] w[k, c] for all columns of a panel. start: null for zeros. Without `low`, and of several
+  // rows, only where rows may not be bytes.
   void (*multiply)(const BlockShape& shape, const std::byte* panel, const SplitRow& row, const float* start, float* y);
   // Multiplies several rows, without `low`: row r is y + r * y_stride.
   static constexpr Count kMostRows = 4;
   void (*multiply_rows)(const BlockShape& shape, const std::byte* panel, const SplitRow* rows, Count count, const float* start,
                         float* y, Count y_stride);
+  // Bits of weights up to which rows may be bytes; 0: none.
+  Count byte_bits;
+  // As `split`.
+  bool (*round)(const ByteRow& row, const float* a, Count stride, const BlockShape& shape);
+  // As multiply_rows, for at most `most_byte_rows[shape.vectors]` rows.
+  static constexpr Count kMostVectors = 4, kMostByteRows = 6;
+  Count most_byte_rows[kMostVectors + 1];
+  void (*multiply_bytes)(const BlockShape& shape, const std::byte* panel, const ByteRow* rows, Count count, const float* start,
+                         float* y, Count y_stride);
   // y[(r - first) * width + c] = w[r, c] for rows first <= r < last and all columns of a panel; the rows begin a word.
   void (*unpack)(const BlockShape& shape, const std::byte* panel, Count first, Count last, float* y);
 };

@@ -12,10 +12,11 @@ using Count = std::int64_t;
 
 constexpr Count kFewRows = 4;  // for which weights need not become floats
 constexpr Count kRowsTogether = 64;
-constexpr double kSplit = 2;                // elements, per nanosecond
-constexpr double kReadBytes = 15;           // of panels, per nanosecond
-constexpr double kFewMultiplications = 35;  // per nanosecond
-constexpr double kUnpacked = 10;            // weights, per nanosecond
+constexpr double kSplit = 2;                 // elements, per nanosecond
+constexpr double kReadBytes = 15;            // of panels, per nanosecond
+constexpr double kHalfMultiplications = 35;  // per nanosecond
+constexpr double kByteMultiplications = 100;
+constexpr double kUnpacked = 10;  // weights, per nanosecond
 
 // Integers of a few bits one after the other in bytes, low bits first.
 std::uint32_t packed_integer(const std::uint8_t* bytes, Count n, Count bits) {
@@ -40,7 +41,9 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
       : ProductKernel(std::move(task), std::move(extras)),
         loops_(loops),
         shape_(shape),
-        precise_(precise),
+        operand_(precise                         ? Operand::kPairs
+                 : shape.bits <= loops.byte_bits ? Operand::kBytes
+                                                 : Operand::kHalves),
         a_offset_(a_offset),
         packed_(std::move(packed)) {
     task_.panels = this;
@@ -67,32 +70,44 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
   }
 
  private:
+  // The left operand as integers: two or one of 16 bits for each element, or a byte.
+  enum class Operand { kPairs, kHalves, kBytes };
+
   bool is_few() const { return task_.rows <= kFewRows; }
-  // Products of integers of 16 bits are faster than those of floats, unless each needs two.
-  bool is_split() const { return is_few() || !precise_; }
+  // Products of integers are faster than those of floats, unless each needs two.
+  bool is_split() const { return is_few() || operand_ != Operand::kPairs; }
   const std::byte* panel(Count p) const { return packed_.bytes().data() + p * shape_.panel_bytes(); }
   void unpack(Count p, Count first, Count last, float* rows) const override {
     loops_.unpack(shape_, panel(p), first, last, rows);
   }
 
+  Count element_bytes() const { return operand_ == Operand::kPairs ? 4 : operand_ == Operand::kHalves ? 2 : 1; }
   // Bytes of a split row.
   Count row_bytes() const {
-    const Count depth = shape_.blocks() * shape_.block;
-    const Count bytes = depth * 2 * Count{sizeof(std::int16_t)} + shape_.blocks() * Count{sizeof(SplitRow::Block)};
+    const Count each = operand_ == Operand::kBytes ? Count{sizeof(ByteRow::Block)} : Count{sizeof(SplitRow::Block)};
+    const Count bytes = shape_.blocks() * (shape_.block * element_bytes() + each);
     return (bytes + 63) / 64 * 64;
   }
+  std::byte* row_at(const Call& call, Count r) const { return call.scratch + r * row_bytes(); }
+  std::byte* blocks_at(const Call& call, Count r) const {
+    return row_at(call, r) + shape_.blocks() * shape_.block * element_bytes();
+  }
   SplitRow split_row(const Call& call, Count r) const {
-    std::byte* const at = call.scratch + r * row_bytes();
-    auto* const high = reinterpret_cast<std::int16_t*>(at);
-    const Count depth = shape_.blocks() * shape_.block;
-    return {high, precise_ ? high + depth : nullptr, reinterpret_cast<SplitRow::Block*>(high + 2 * depth)};
+    auto* const high = reinterpret_cast<std::int16_t*>(row_at(call, r));
+    return {high, operand_ == Operand::kPairs ? high + shape_.blocks() * shape_.block : nullptr,
+            reinterpret_cast<SplitRow::Block*>(blocks_at(call, r))};
+  }
+  ByteRow byte_row(const Call& call, Count r) const {
+    return {reinterpret_cast<std::int8_t*>(row_at(call, r)), reinterpret_cast<ByteRow::Block*>(blocks_at(call, r))};
   }
 
   // False if an element cannot be split.
   bool split_rows(const Call& call, const float* a) const {
     std::atomic<bool> all = true;
     call.workers.for_each(task_.rows, static_cast<double>(task_.rows * shape_.rows) / kSplit, [&](Count r, int) {
-      if (!loops_.split(split_row(call, r), a + r * task_.a_rows, task_.a_columns, shape_.rows, shape_.block))
+      const float* const row = a + r * task_.a_rows;
+      if (operand_ == Operand::kBytes ? !loops_.round(byte_row(call, r), row, task_.a_columns, shape_)
+                                      : !loops_.split(split_row(call, r), row, task_.a_columns, shape_.rows, shape_.block))
         all.store(false, std::memory_order_relaxed);
     });
     return all;
@@ -113,16 +128,24 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
     const bool whole = (p + 1) * shape_.width <= shape_.columns;
     float* const target = whole ? y + top * task_.y_rows + p * shape_.width : partial;
     const Count stride = whole ? task_.y_rows : shape_.width;
-    for (Count r = top; r < bottom;) {
-      SplitRow rows[BlockLoops::kMostRows];
-      const Count count = precise_ ? 1 : std::min(BlockLoops::kMostRows, bottom - r);
-      for (Count i = 0; i < count; ++i) rows[i] = split_row(call, r + i);
+    const Count most = operand_ == Operand::kPairs    ? 1
+                       : operand_ == Operand::kHalves ? BlockLoops::kMostRows
+                                                      : loops_.most_byte_rows[shape_.vectors];
+    for (Count r = top, count = 0; r < bottom; r += count) {
+      count = std::min(most, bottom - r);
       float* const to = target + (r - top) * stride;
+      if (operand_ == Operand::kBytes) {
+        ByteRow rows[BlockLoops::kMostByteRows];
+        for (Count i = 0; i < count; ++i) rows[i] = byte_row(call, r + i);
+        loops_.multiply_bytes(shape_, panel(p), rows, count, start, to, stride);
+        continue;
+      }
+      SplitRow rows[BlockLoops::kMostRows];
+      for (Count i = 0; i < count; ++i) rows[i] = split_row(call, r + i);
       if (count == 1)
         loops_.multiply(shape_, panel(p), rows[0], start, to);
       else
         loops_.multiply_rows(shape_, panel(p), rows, count, start, to, stride);
-      r += count;
     }
     task_.finish(whole ? nullptr : partial, y, addends, top, bottom, p);
   }
@@ -130,13 +153,14 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
   double nanoseconds() const {
     if (!is_split()) return task_.nanoseconds() + static_cast<double>(shape_.rows * shape_.columns) / kUnpacked;
     return std::max(static_cast<double>(shape_.bytes()) / kReadBytes,
-                    static_cast<double>(task_.rows * shape_.rows * shape_.columns) / kFewMultiplications);
+                    static_cast<double>(task_.rows * shape_.rows * shape_.columns) /
+                        (operand_ == Operand::kBytes ? kByteMultiplications : kHalfMultiplications));
   }
 
   static constexpr Count kMostWidth = 64;
   const BlockLoops& loops_;
   const BlockShape shape_;
-  const bool precise_;
+  const Operand operand_;
   const Count a_offset_;
   const Tensor packed_;
 };

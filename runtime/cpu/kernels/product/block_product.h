@@ -24,7 +24,7 @@ BlockShape block_shape(const BlockWeights& weights, const PackedShape& floats);
 void pack(const BlockWeights& weights, const BlockShape& shape, std::span<const float> column_factors, std::byte* target);
 
 // A tensor, starting `a_offset` elements into input 0, times packed weights. `precise`: as sums of floats; otherwise its
-// elements may be rounded to 15 bits of the largest of a block.
+// elements may be rounded to 8 bits: by at most 1/254 of the largest of a block.
 std::unique_ptr<Kernel> make_block_product(ProductTask task, const BlockLoops& loops, const BlockShape& shape, bool precise,
                                            std::int64_t a_offset, Tensor packed, ProductExtras extras);
 
