@@ -143,6 +143,16 @@ bool round_row(const ByteRow& row, const float* a, Count stride, const BlockShap
 }
 
 // ---- Products
+// Of one row, memory is the bound: the processor's own prefetching ends with each page (7.5 GB/s where reading alone has 11.5;
+// with this 11.8).
+inline void ask_for(const std::byte* at) {
+  constexpr Count kAhead = 4096;
+  __builtin_prefetch(at + kAhead);
+}
+inline void ask_for_lines(const std::byte* at, Count bytes) {
+  for (Count i = 0; i < bytes; i += 64) ask_for(at + i);
+}
+
 template <Count kVectors, Count kBits, bool kPrecise>
 void multiply_panel(const BlockShape& shape, const std::byte* panel, const SplitRow& row, const float* start, float* y) {
   constexpr Count kSteps = 16 / kBits, kRows = 2 * kSteps, kWidth = kVectors * kLanes, kSummed = 16;
@@ -153,12 +163,16 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
+    ask_for_lines(panel, shape.head_bytes());
     panel += shape.head_bytes();
     Words high[kVectors] = {}, low[kVectors] = {};
     for (Count t = 0; t < words; ++t) {
       Halves w[kVectors];
 #pragma GCC unroll 4
-      for (Count v = 0; v < kVectors; ++v) w[v] = load_as<Halves>(panel + v * REWRIGHT_VECTOR_BYTES);
+      for (Count v = 0; v < kVectors; ++v) {
+        w[v] = load_as<Halves>(panel + v * REWRIGHT_VECTOR_BYTES);
+        ask_for(panel + v * REWRIGHT_VECTOR_BYTES);
+      }
       panel += kVectors * REWRIGHT_VECTOR_BYTES;
 #pragma GCC unroll 8
       for (Count j = 0; j < kSteps; ++j) {
@@ -291,6 +305,7 @@ void multiply_bytes_by(const BlockShape& shape, const std::byte* panel, const By
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
+    if (kCount == 1) ask_for_lines(panel, shape.head_bytes());
     panel += shape.head_bytes();
     Words sum[kCount][kVectors];
 #pragma GCC unroll 8
@@ -301,7 +316,10 @@ void multiply_bytes_by(const BlockShape& shape, const std::byte* panel, const By
     for (Count t = 0; t < words; ++t) {
       Words w[kVectors];
 #pragma GCC unroll 4
-      for (Count v = 0; v < kVectors; ++v) w[v] = load_as<Words>(panel + v * REWRIGHT_VECTOR_BYTES);
+      for (Count v = 0; v < kVectors; ++v) {
+        w[v] = load_as<Words>(panel + v * REWRIGHT_VECTOR_BYTES);
+        if (kCount == 1) ask_for(panel + v * REWRIGHT_VECTOR_BYTES);
+      }
       panel += kVectors * REWRIGHT_VECTOR_BYTES;
 #ifdef REWRIGHT_VNNI
 #pragma GCC unroll 4
