@@ -93,4 +93,68 @@ TEST_CASE("biases before Gelu are raised") {
   check_same(given, found.graph);
 }
 
+TEST_CASE("a skip connection and its normalization become one call, whether the sum is read again or not") {
+  for (const std::string sum : {"t = Add (x, y)", "u = Add (x, c)  t = Add (y, u)"})
+    for (const std::string shift : {"", ", b"})
+      for (const bool is_read : {false, true}) {
+        INFO(sum + shift << is_read);
+        const Graph given = import_text(
+            "agraph (float[2, 3, 4] x, float[2, 3, 4] y, float[4] c, float[4] s, float[4] b) => (float[2, 3, 4] z) {" + sum +
+            "  n = LayerNormalization <axis = -1, epsilon = 0.001> (t, s" + shift + ")  r = Relu (n)  z = Add (r, " +
+            (is_read ? "t" : "r") + ")}");
+        const Raised found = raised(given, raisings(), {MathClass::kReassociates, false});
+        CHECK(found.calls == std::map<std::string, int>{{"SkipLayerNormalization", 1}});
+        CHECK(written(found.graph) == std::vector<std::string>{"com.microsoft.SkipLayerNormalization", "Relu", "Add"});
+        check_same(given, found.graph);
+      }
+}
+
+TEST_CASE("a skip connection before a root mean square normalization becomes one call") {
+  const Graph given =
+      import_text(R"(agraph (float[2, 3, 4] x, float[2, 3, 4] y, float[4] s) => (float[2, 3, 4] z, float[2, 3, 4] t) {
+    t = Add (x, y)
+    z = RMSNormalization <axis = -1> (t, s)
+  })",
+                  23);
+  const Raised found = raised(given, raisings(), {MathClass::kReassociates, false});
+  CHECK(found.calls == std::map<std::string, int>{{"SkipSimplifiedLayerNormalization", 1}});
+  check_same(given, found.graph);
+}
+
+TEST_CASE("approximate Gelus, with a bias or without, and products with a logistic function are raised") {
+  const auto calls_of = [](const std::string& body) {
+    const Graph given =
+        import_text("agraph (float[2, 3, 4] x, float[4] b) => (float[2, 3, 4] y) <float a = {1.702}> {" + body + "}", 20);
+    const Raised found = raised(given, raisings(), {MathClass::kReassociates, false});
+    check_same(given, found.graph);
+    return found.calls;
+  };
+  using Calls = std::map<std::string, int>;
+  CHECK(calls_of("u = Add (x, b)  y = Gelu <approximate = \"tanh\"> (u)") == Calls{{"FastGelu", 1}});
+  CHECK(calls_of("u = Relu (x)  y = Gelu <approximate = \"tanh\"> (u)") == Calls{{"FastGelu", 1}});
+  CHECK(calls_of("u = Mul (x, a)  v = Sigmoid (u)  y = Mul (x, v)") == Calls{{"QuickGelu", 1}});
+}
+
+TEST_CASE("torch's guard behind a softmax is dropped where all values may be taken for finite") {
+  std::string text = attention("u = MatMul (a, b)  t = Mul (u, s)", "");
+  text.replace(text.find("p = Softmax"), 1, "w");
+  text.replace(text.find("h = MatMul (p, c)"), 0, "g = IsNaN (w)  p = Where (g, zero, w)\n    ");
+  text.replace(text.find("float s ="), 0, "float zero = {0}, ");
+  const Graph given = import_text(text);
+  CHECK(raised(given, raisings(), {MathClass::kReassociates, false}).calls.empty());
+  const Raised found = raised(given, raisings(), {MathClass::kNeedsFinite, false});
+  CHECK(found.calls == std::map<std::string, int>{{"MultiHeadAttention", 1}});
+  check_same(given, found.graph);
+}
+
+TEST_CASE("heads whose rows are written as one matrix are attention too") {
+  std::string text = attention("u = MatMul (a, b)  t = Mul (u, s)", "");
+  text.replace(text.find("=> (float[2, 3, 12] y)"), 22, "=> (float[6, 12] y)");
+  text.replace(text.find("int64[3] back = {2, 3, 12}"), 26, "int64[2] back = {6, 12}");
+  const Graph given = import_text(text);
+  const Raised found = raised(given, raisings(), {MathClass::kReassociates, false});
+  CHECK(found.calls == std::map<std::string, int>{{"MultiHeadAttention", 1}});
+  check_same(given, found.graph);
+}
+
 }  // namespace rewright::optimizer

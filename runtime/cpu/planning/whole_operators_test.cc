@@ -2,8 +2,11 @@
 #include "runtime/cpu/planning/whole_operators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
+#include <sstream>
 
+#include "graph/testing.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -81,4 +84,80 @@ TEST_CASE("products with other weights stay as they are") {
   const ValueId w = node(b.graph, "DequantizeLinear", {q, scale}, {{"axis", Index(1)}})[0];
   b.graph.add_output("y", node(b.graph, "MatMul", {x, w})[0]);
   CHECK(block_products(with_whole_operators(b.graph)) == 0);
+}
+
+namespace {
+
+std::string list(std::mt19937& random, std::int64_t count, std::int64_t past) {
+  std::ostringstream text;
+  for (std::int64_t i = 0; i < count; ++i) text << (i == 0 ? "{" : ", ") << static_cast<std::int64_t>(random()) % past;
+  return text.str() + "}";
+}
+
+// For each element of rows the largest absolute value of its block.
+std::vector<double> largest_of_blocks(const std::vector<double>& x, std::int64_t depth, std::int64_t block) {
+  std::vector<double> result(x.size());
+  const auto count = static_cast<std::int64_t>(x.size());
+  for (std::int64_t row = 0; row < count; row += depth)
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const std::int64_t first = k / block * block, last = std::min(first + block, depth);
+      for (std::int64_t i = first; i < last; ++i)
+        result[static_cast<std::size_t>(row + k)] =
+            std::max(result[static_cast<std::size_t>(row + k)], std::fabs(x[static_cast<std::size_t>(row + i)]));
+    }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "MatMulNBits rounds its left operand at accuracy_level 4, by half a step of 1/127 of a block's largest, and at no other") {
+  std::mt19937 random(5);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t rows = round % 2 == 0 ? 1 : pick(2, 20), bits = std::int64_t{1} << pick(1, 3), level = round % 5;
+    const std::int64_t block = std::int64_t{16} << pick(0, 3), depth = pick(1, 200), columns = pick(1, 70);
+    const std::int64_t blocks = (depth + block - 1) / block, bytes = block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
+    const bool has_zeros = pick(0, 1) == 1;
+    CAPTURE(round, rows, bits, level, block, depth, columns, has_zeros);
+    std::ostringstream text;
+    text << "<uint8[" << columns << ", " << blocks << ", " << bytes << "] q = " << list(random, columns * blocks * bytes, 256);
+    if (has_zeros) text << ", uint8[" << columns * zero_bytes << "] z = " << list(random, columns * zero_bytes, 256);
+    text << ", float[" << columns * blocks << "] s = " << list(random, columns * blocks, 9)
+         << "> {\n  y = com.microsoft.MatMulNBits <K = " << depth << ", N = " << columns << ", bits = " << bits
+         << ", block_size = " << block << ", accuracy_level = " << level << "> (x, q, s" << (has_zeros ? ", z" : "") << ")\n}";
+    const auto with_rows = [&](std::int64_t count) {
+      std::ostringstream head;
+      head << "agraph (float[" << count << ", " << depth << "] x) => (float[" << count << ", " << columns << "] y)";
+      return rewright::testing::import_text(head.str() + text.str(), 21, {}, ", \"com.microsoft\" : 1");
+    };
+    const Graph graph = with_rows(rows);
+    const Tensor x = random_tensor(random, DataType::kFloat, {rows, depth});
+    std::vector<double> identity(static_cast<std::size_t>(depth * depth));
+    for (std::int64_t k = 0; k < depth; ++k) identity[static_cast<std::size_t>(k * depth + k)] = 1;
+    const std::vector<Tensor> unit{Tensor::from_reals(DataType::kFloat, {depth, depth}, identity)}, given{x};
+    const std::vector<double> left = x.reals(), largest = largest_of_blocks(left, depth, block);
+    const std::vector<double> w = interpret(with_rows(depth), unit)[0].reals();
+    const std::vector<double> expected = interpret(graph, given)[0].reals();
+    for (const Isa isa : tested_isas()) {
+      SessionOptions options;
+      options.max_isa = isa;
+      const std::vector<double> y = rewright::testing::cpu_backend().prepare(graph, options)->run(given)[0].reals();
+      std::size_t wrong = 0;
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t n = 0; n < columns; ++n) {
+          double summed = 0, rounded = 0;
+          for (std::int64_t k = 0; k < depth; ++k) {
+            const double weight = std::fabs(w[static_cast<std::size_t>(k * columns + n)]);
+            summed += std::fabs(left[static_cast<std::size_t>(r * depth + k)]) * weight;
+            rounded += largest[static_cast<std::size_t>(r * depth + k)] * weight;
+          }
+          const auto at = static_cast<std::size_t>(r * columns + n);
+          wrong += !(std::fabs(y[at] - expected[at]) <= 4e-6 * summed + (level == 4 ? rounded * 1.0001 / 254 : 1e-30));
+        }
+      CHECK(wrong == 0);
+    }
+  }
 }
