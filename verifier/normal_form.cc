@@ -340,7 +340,9 @@ bool Normalizer::may_be_zero(const Sum& divisor) {
 Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   std::vector<Sum> arguments;
   for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
+  if (e.kind == Kind::kSelect && arguments[0].empty()) return arguments[2];  // of a condition that never holds
   if (e.kind == Kind::kSelect) return apply_function("select", nullptr, arguments);
+  if (e.kind == Kind::kApply && e.function == &functions::is_nan) return {};  // real numbers are numbers
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;

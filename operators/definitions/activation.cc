@@ -231,9 +231,10 @@ struct Gelu {
     if (approximate != "none" && approximate != "tanh")
       throw Error(ErrorCode::kBadInput, "approximate is " + approximate + ", must be none or tanh");
     return elementwise(in, Elements::kReals, [tanh = approximate == "tanh"](const Element& x) {
-      const Element gate =
-          tanh ? apply(functions::tanh, real(std::sqrt(2 / std::numbers::pi)) * (x + real(0.044715) * (x * x * x)))
-               : apply(functions::erf, x / real(std::numbers::sqrt2));
+      // sqrt(2 / pi) (x + 0.044715 x^3), with factors that the prover need not multiply: theirs would be beyond 64 bits.
+      const double slope = std::sqrt(2 / std::numbers::pi);
+      const Element gate = tanh ? apply(functions::tanh, real(slope) * x + real(slope * 0.044715) * (x * x * x))
+                                : apply(functions::erf, x / real(std::numbers::sqrt2));
       return real(0.5) * x * (real(1) + gate);
     });
   }

@@ -73,7 +73,8 @@ class Walk {
   bool plausible(std::uint32_t p, std::int64_t position) const {
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& target = node(position);
-    if (target.op != pattern.op || target.outputs.size() != pattern.outputs || target.inputs.size() < pattern.inputs.size())
+    // Outputs that the pattern does not name must not be used (`closed`).
+    if (target.op != pattern.op || target.outputs.size() < pattern.outputs || target.inputs.size() < pattern.inputs.size())
       return false;
     for (std::size_t i = pattern.inputs.size(); i < target.inputs.size(); ++i)
       if (target.inputs[i] != kNoValue) return false;
