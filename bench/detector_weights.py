@@ -36,7 +36,7 @@ def normalize(model, image):
         hook.remove()
 
 
-def spread(model, image):
+def spread(model, image, of_logits=SPREAD):
     """Scales the last layers until their results have a spread that trained ones have, too."""
     import torch
 
@@ -50,7 +50,7 @@ def spread(model, image):
             is_box = "bbox_reg" in name or "bbox_pred" in name or "regression" in name
             # Over positions or boxes, not over classes, which differ by their biases.
             rows = torch.cat([result.movedim(1, -1).flatten(0, -2) for result in seen])
-            factor = (0.2 if is_box else SPREAD) / float(rows.std(0).mean().clamp(min=1e-6))
+            factor = (0.2 if is_box else of_logits) / float(rows.std(0).mean().clamp(min=1e-6))
             module.weight.mul_(factor)
             if module.bias is not None and not is_box:
-                module.bias.normal_(0.0, SPREAD / 4)
+                module.bias.normal_(0.0, of_logits / 4)
