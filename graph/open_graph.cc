@@ -19,45 +19,70 @@ bool is_special(const Index& before, const Index& after) {
   return !before.is_constant() && after.is_constant() && after.value() < 1;
 }
 
+// The used nodes with their values. What gave attributes their sizes is not among these.
+Graph part_of(Graph graph, const std::vector<bool>& used) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  graph.drop_nodes_from(0);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!used[n]) continue;
+    Node node = *nodes[n];
+    node.parameters.clear();
+    graph.add_raw(std::move(node));
+  }
+  graph.drop_unused_values();
+  return graph;
+}
+
+// By value: do its sizes or elements depend on open sizes, apart from what inputs contribute to it?
+std::vector<bool> find_open_values(const Graph& graph) {
+  std::vector<bool> result;
+  for (ValueId id = 0; id < graph.value_count(); ++id) result.push_back(has_open_sizes(graph.value(id)));
+  for (const auto& node : graph.nodes()) {
+    const auto is_open = [&](ValueId id) { return id != kNoValue && result[id]; };
+    if (is_sized(node->attributes) && std::none_of(node->inputs.begin(), node->inputs.end(), is_open)) continue;
+    for (const ValueId id : node->outputs)
+      if (id != kNoValue) result[id] = true;
+  }
+  return result;
+}
+
+// By value: is it an input, an output, or does a node have it?
+std::vector<bool> find_values(const Graph& graph) {
+  std::vector<bool> result(graph.value_count());
+  const auto mark = [&](std::span<const ValueId> ids) {
+    for (const ValueId id : ids)
+      if (id != kNoValue) result[id] = true;
+  };
+  mark(graph.inputs());
+  for (const GraphOutput& output : graph.outputs()) result[output.value] = true;
+  for (const auto& node : graph.nodes()) mark(node->inputs), mark(node->parameters), mark(node->outputs);
+  return result;
+}
+
 }  // namespace
 
 OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::move(graph)) {
-  const auto numbers_of = [&](const Indices& indices) {
-    std::vector<std::size_t> numbers;
-    for (const Index& index : indices) numbers.push_back(number_of(index));
-    return numbers;
-  };
-  std::vector<bool> is_there(graph_.value_count()), is_used(graph_.value_count());
-  const auto mark = [](std::vector<bool>& values, std::span<const ValueId> ids) {
-    for (const ValueId id : ids)
-      if (id != kNoValue) values[id] = true;
-  };
-  for (std::vector<bool>* values : {&is_there, &is_used}) {
-    mark(*values, graph_.inputs());
-    for (const GraphOutput& output : graph_.outputs()) (*values)[output.value] = true;
+  values_of_used_ = used.empty() ? graph_ : part_of(graph_, used);
+  open_values_ = find_open_values(graph_), open_values_of_used_ = find_open_values(values_of_used_);
+  for (const auto& node : values_of_used_.nodes()) nodes_.push_back({node, !is_sized(node->attributes)});
+  const std::vector<bool> is_there = find_values(values_of_used_);
+  for (ValueId id = 0; id < values_of_used_.value_count(); ++id) {
+    const Value& value = values_of_used_.value(id);
+    if (is_there[id] && has_open_sizes(value))
+      values_.push_back({id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))});
   }
-  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
-    const Node& node = *graph_.nodes()[n];
-    mark(is_there, node.inputs), mark(is_there, node.parameters), mark(is_there, node.outputs);
-    if (!used.empty() && !used[n]) continue;
-    mark(is_used, node.inputs), mark(is_used, node.outputs);
-    if (used.empty()) mark(is_used, node.parameters);
-    nodes_.push_back({n, !is_sized(node.attributes)});
-  }
-  for (ValueId id = 0; id < graph_.value_count(); ++id) {
-    const Value& value = graph_.value(id);
-    if (!is_there[id] || !has_open_sizes(value)) continue;
-    OpenValue open{id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))};
-    if (is_used[id]) values_.push_back(std::move(open));
-  }
-  for (ValueId id = 0; id < graph_.value_count(); ++id) open_values_.push_back(has_open_sizes(graph_.value(id)));
-  for (const auto& node : graph_.nodes()) {
+  values_of_used_.drop_nodes_from(0);
+  // Sizes that the graph has assumed away may be those of unused values alone.
+  const std::vector<bool> is_anywhere = find_values(graph_);
+  for (ValueId id = 0; id < graph_.value_count(); ++id)
+    if (is_anywhere[id] && has_open_sizes(graph_.value(id)))
+      numbers_of(graph_.value(id).type.shape), numbers_of(graph_.value(id).contents.value_or(Indices()));
+  for (const auto& node : graph_.nodes())
     if (node->op != nullptr) find_requirements(*node);
-    const auto is_open = [&](ValueId id) { return id != kNoValue && open_values_[id]; };
-    if (is_sized(node->attributes) && std::none_of(node->inputs.begin(), node->inputs.end(), is_open)) continue;
-    for (const ValueId id : node->outputs)
-      if (id != kNoValue) open_values_[id] = true;
-  }
+}
+
+const std::vector<bool>& OpenGraph::open_values(const Graph& sized) const {
+  return sized.value_count() == open_values_.size() ? open_values_ : open_values_of_used_;  // equal if nothing was left out
 }
 
 std::size_t OpenGraph::number_of(const Index& expression) {
@@ -65,6 +90,12 @@ std::size_t OpenGraph::number_of(const Index& expression) {
       static_cast<std::size_t>(std::find(expressions_.begin(), expressions_.end(), expression) - expressions_.begin());
   if (at == expressions_.size()) expressions_.push_back(expression);
   return at;
+}
+
+std::vector<std::size_t> OpenGraph::numbers_of(const Indices& expressions) {
+  std::vector<std::size_t> numbers;
+  for (const Index& expression : expressions) numbers.push_back(number_of(expression));
+  return numbers;
 }
 
 void OpenGraph::find_requirements(const Node& node) {
@@ -98,7 +129,7 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     is_certain = Condition{substitute(c.left, sizes), c.relation, substitute(c.right, sizes)}.decided() != false;
   }
   if (!is_certain) return graph::with_sizes(graph_, sizes);  // every node by itself; names the one that does not fit
-  Graph result = graph_;
+  Graph result = values_of_used_;
   const auto numbered = [&](const std::vector<std::size_t>& list) {
     Indices indices;
     indices.reserve(list.size());
@@ -106,7 +137,7 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     return indices;
   };
   for (const OpenValue& open : values_) {
-    const Value& value = graph_.value(open.id);
+    const Value& value = values_of_used_.value(open.id);
     Value changed;
     changed.name = value.name;
     changed.type = {value.type.type, numbered(open.shape)};
@@ -114,18 +145,16 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     if (value.contents) changed.contents = numbered(open.contents);
     result.set_value(open.id, std::move(changed));
   }
-  result.drop_nodes_from(0);
   for (const UsedNode& used : nodes_) {
-    const auto& node = graph_.nodes()[used.number];
     if (!used.is_open) {
-      result.add_shared(node);
+      result.add_shared(used.node);
       continue;
     }
-    Node changed = *node;
-    changed.attributes = substitute(node->attributes, sizes);
+    Node changed = *used.node;
+    changed.attributes = substitute(used.node->attributes, sizes);
     result.add_raw(std::move(changed));
   }
-  std::vector<GraphOutput> outputs(graph_.outputs().begin(), graph_.outputs().end());
+  std::vector<GraphOutput> outputs(result.outputs().begin(), result.outputs().end());
   for (GraphOutput& output : outputs) output.type.shape = substitute(output.type.shape, sizes);
   result.set_outputs(std::move(outputs));
   return result;

@@ -20,28 +20,32 @@ class OpenGraph {
   explicit OpenGraph(Graph graph, const std::vector<bool>& used = {});
 
   const Graph& graph() const { return graph_; }
-  // By value: do its sizes or elements depend on open sizes, apart from what inputs contribute to it?
-  const std::vector<bool>& open_values() const { return open_values_; }
-  // Returns graph::with_sizes(graph(), sizes), faster, and perhaps without unused nodes.
+  // Returns graph::with_sizes(graph(), sizes), faster, and perhaps without unused nodes. Their values are left out as well, so
+  // that others have other numbers, in the same order.
   Graph with_sizes(const Substitution& sizes) const;
+  // By value of a graph that with_sizes returned: do its sizes or elements depend on open sizes, apart from what inputs
+  // contribute to it?
+  const std::vector<bool>& open_values(const Graph& sized) const;
 
  private:
   struct OpenValue {
     ValueId id;
     std::vector<std::size_t> shape, contents;  // expressions, by number
   };
+  struct UsedNode {
+    std::shared_ptr<const Node> node;
+    bool is_open;  // are its attributes?
+  };
   std::size_t number_of(const Index& expression);
+  std::vector<std::size_t> numbers_of(const Indices& expressions);
   void find_requirements(const Node& node);
 
   Graph graph_;
-  std::vector<Index> expressions_;  // all different
-  std::vector<OpenValue> values_;
-  std::vector<bool> open_values_;
-  struct UsedNode {
-    std::size_t number;
-    bool is_open;  // are its attributes?
-  };
+  Graph values_of_used_;  // the part that is returned, without its nodes
   std::vector<UsedNode> nodes_;
+  std::vector<OpenValue> values_;   // of the part
+  std::vector<Index> expressions_;  // all different
+  std::vector<bool> open_values_, open_values_of_used_;
   std::vector<Condition> requirements_;  // of all nodes
   bool is_regular_ = true;               // the requirements are all that nodes need for the types that the graph says
 };

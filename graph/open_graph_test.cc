@@ -1,7 +1,9 @@
 #include "graph/open_graph.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
+#include <set>
 
 #include "operators/testing.h"
 
@@ -81,16 +83,31 @@ TEST_CASE("unused nodes are left out, and what they require is not") {
         const Graph known = whole.with_sizes(sizes), part = open.with_sizes(sizes);
         const bool all = part.nodes().size() == known.nodes().size();  // sizes that the graph has assumed away
         std::size_t next = 0;
+        std::map<ValueId, ValueId> numbers{{kNoValue, kNoValue}};  // of the part's values, by those of the whole graph
+        const auto check_value = [&](ValueId left, ValueId right) {
+          CHECK(numbers.emplace(left, right).first->second == right);
+          if (left != kNoValue) CHECK(part.value(right).type == known.value(left).type);
+        };
         for (std::size_t n = 0; n < used.size(); ++n) {
           if (!all && !used[n]) continue;
           REQUIRE(next < part.nodes().size());
           const Node &left = *known.nodes()[n], &right = *part.nodes()[next++];
-          CHECK((left.op == right.op && left.attributes == right.attributes && left.inputs == right.inputs));
-          CHECK(left.outputs == right.outputs);
-          for (const ValueId id : left.inputs) CHECK(part.value(id).type == known.value(id).type);
-          for (const ValueId id : left.outputs) CHECK(part.value(id).type == known.value(id).type);
+          CHECK((left.op == right.op && left.attributes == right.attributes));
+          REQUIRE((left.inputs.size() == right.inputs.size() && left.outputs.size() == right.outputs.size()));
+          for (std::size_t i = 0; i < left.inputs.size(); ++i) check_value(left.inputs[i], right.inputs[i]);
+          for (std::size_t o = 0; o < left.outputs.size(); ++o) check_value(left.outputs[o], right.outputs[o]);
         }
         CHECK(next == part.nodes().size());
+        for (std::size_t i = 0; i < known.inputs().size(); ++i) check_value(known.inputs()[i], part.inputs()[i]);
+        for (std::size_t o = 0; o < known.outputs().size(); ++o) check_value(known.outputs()[o].value, part.outputs()[o].value);
+        std::set<ValueId> different;
+        for (const auto& [left, right] : numbers) different.insert(right);
+        CHECK(different.size() == numbers.size());
+        if (!all) CHECK(part.value_count() == numbers.size() - 1);
+        const std::vector<bool>& are_open = open.open_values(part);
+        REQUIRE(are_open.size() == part.value_count());
+        for (const auto& [left, right] : numbers)
+          if (left != kNoValue) CHECK(are_open[right] == whole.open_values(known)[left]);
         for (const GraphOutput& output : part.outputs()) CHECK(part.value(output.value).type == output.type);
       } catch (const Error& error) {
         expected = error.what();

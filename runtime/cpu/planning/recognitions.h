@@ -44,7 +44,10 @@ class Recollection {
     return &recent_.at(key);
   }
   void add(std::uint64_t key, std::any value) {
-    if (recent_.size() >= count_) older_ = std::exchange(recent_, {});
+    if (recent_.size() >= count_) {
+      older_ = std::exchange(recent_, {});
+      recent_.reserve(count_);
+    }
     recent_.insert_or_assign(key, std::move(value));
   }
 
