@@ -1,5 +1,6 @@
 #include "api/rule_facts.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -38,11 +39,8 @@ nlohmann::json facts_of(const Rule& rule) {
 
 nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result) {
   const proof::Verdict& v = result.verdict;
-  nlohmann::json facts = {{"name", rule.name},
-                          {"verdict", name(v.outcome)},
-                          {"conditions", v.conditions},
-                          {"ranks", v.ranks},
-                          {"seconds", result.seconds}};
+  nlohmann::json facts = {{"name", rule.name}, {"verdict", name(v.outcome)}, {"conditions", v.conditions},
+                          {"ranks", v.ranks},  {"any_rank", v.any_rank},     {"seconds", result.seconds}};
   if (v.outcome == proof::Outcome::kRefuted) facts["counterexample"] = v.explanation;
   if (v.outcome == proof::Outcome::kUndecided) facts["question"] = v.explanation;
   if (v.outcome == proof::Outcome::kInvalid) facts["error"] = v.explanation;
@@ -56,7 +54,7 @@ Rule proved_rule(const proof::Verdict& verdict) {
   rule.proof.status = RuleStatus::kProved;
   rule.proof.method = "normal forms, Z3";
   rule.proof.certificate = verdict.certificate, rule.proof.digest = verdict.digest;
-  rule.proof.ranks = verdict.all_ranks ? 0 : static_cast<std::uint32_t>(verdict.ranks);
+  rule.proof.ranks = verdict.any_rank ? 0 : static_cast<std::uint32_t>(std::max<std::size_t>(1, verdict.ranks));
   return rule;
 }
 

@@ -168,7 +168,7 @@ InstanceSampler::Ranks InstanceSampler::sample_ranks(std::size_t spatial) {
   for (const auto& [name, variable] : variables_) {
     if (variable.sort != Sort::kList || variable.in_shape) continue;
     const double r = static_cast<double>(random_() % 100) / 100;
-    const std::size_t total = totals[random_() % totals.size()];
+    const std::size_t total = totals.empty() ? spatial : totals[random_() % totals.size()];
     if (variable.permutation ? r < 0.9 : r < 0.25)
       ranks.lists[name] = total;
     else

@@ -235,6 +235,7 @@ std::string certificate_message(const Certificate& c) {
   file.set_rule(write_rules({proved_part(c.rule)}, RuleFormat::kBinary));
   file.set_ranks(static_cast<std::uint32_t>(c.ranks));
   file.set_all_ranks(c.all_ranks);
+  file.set_any_rank(c.any_rank);
   file.set_linear_steps(c.solver.linear_steps);
   file.set_nonlinear_steps(c.solver.nonlinear_steps);
   file.set_seed(c.solver.seed);

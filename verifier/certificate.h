@@ -31,7 +31,8 @@ struct Certificate {
   std::string prover;
   Rule rule;
   std::size_t ranks = 0;                           // the cases cover inputs up to this rank
-  bool all_ranks = false;                          // there are no others
+  bool all_ranks = false;                          // those are all that are enumerated
+  bool any_rank = false;                           // and so it holds for all higher ranks (verifier/ranks.h)
   SolverOptions solver{};                          // budgets and seed
   std::map<std::string, std::string> definitions;  // versions of the operators' definitions, by name
   std::vector<CaseProof> cases;

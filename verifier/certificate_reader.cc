@@ -213,7 +213,7 @@ Certificate read(std::string_view bytes) {
   std::vector<Rule> rules = read_rules(file.rule(), "rule");
   if (rules.size() != 1) bad("it is not about one rule");
   c.rule = std::move(rules[0]);
-  c.ranks = file.ranks(), c.all_ranks = file.all_ranks();
+  c.ranks = file.ranks(), c.all_ranks = file.all_ranks(), c.any_rank = file.any_rank();
   c.solver = {file.linear_steps(), file.nonlinear_steps(), file.seed()};
   for (const auto& d : file.definitions())
     if (!c.definitions.emplace(d.op(), d.digest()).second) bad("an operator has two versions");

@@ -9,7 +9,6 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::string_view kSelect = "select";
 constexpr std::int64_t kLargestPower = 4;  // written as a product
 
 bool is_reciprocal(const Factor& f) { return f.kind == Factor::Kind::kFunction && f.name == "reciprocal"; }
@@ -160,11 +159,10 @@ Sum Normalizer::apply_function(const std::string& name, const Function* law, con
 
 // The arguments have no cases any more.
 Sum Normalizer::function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  if (const auto value = of_truth_values(name, law, arguments)) return *value;
+  if (const auto value = of_division(name, law, arguments)) return *value;
   if (law && arguments.size() == 2)
     if (const auto value = of_two(name, *law, arguments)) return *value;
-  if (!law && name == kSelect)
-    if (const Factor* condition = only_factor(arguments[0]); condition && condition->law == &functions::logical_not)
-      return single(function(name, law, {condition->arguments[0], arguments[2], arguments[1]}));
   if (!law || arguments.size() != 1) return single(function(name, law, arguments));
   Sum argument = arguments[0];
   if (law->zero_at_zero && argument.empty()) return {};

@@ -351,7 +351,8 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
     return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
   }
   const Scalar from = e.arguments[0]->scalar;
-  if (from == Scalar::kInteger && e.scalar == Scalar::kReal) return arguments[0];
+  const bool only_another_kind = (from == Scalar::kInteger && e.scalar == Scalar::kReal) || from == Scalar::kBoolean;
+  if (only_another_kind) return arguments[0];
   const char* names[] = {"real", "integer", "boolean"};
   return apply_function(std::string("convert ") + names[static_cast<int>(from)] + " to " + names[static_cast<int>(e.scalar)],
                         nullptr, arguments);

@@ -51,6 +51,9 @@ class Normalizer {
   Sum function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
   std::optional<Sum> of_product(const std::string& name, const Function* law, Sum argument);
   std::optional<Sum> of_factors(const std::string& name, const Function* law, const Sum& argument);
+  std::optional<Sum> of_truth_values(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
+  std::optional<Sum> of_less(const std::string& name, const Sum& a, const Sum& b);
+  std::optional<Sum> of_division(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
   Sum of_maximum(const std::string& name, const Function* law, const Term& argument);
   std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
   bool is_never_empty(const std::vector<MaximumElement>& elements);

@@ -8,6 +8,7 @@
 #include "verifier/cases.h"
 #include "verifier/compare.h"
 #include "verifier/normal_form.h"
+#include "verifier/ranks.h"
 
 namespace rewright::proof {
 
@@ -104,10 +105,12 @@ class CaseSearch {
 void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording, ProofSearch& result) {
   CaseEnumerator cases(rule, solver);
   const std::size_t largest = cases.largest_rank(limits.maximum_rank);
+  RankArgument argument(rule, solver);
   bool any_model = false, stopped = false;
   for (std::size_t rank = 0; rank <= largest && !stopped; ++rank) {
     std::string open;
     const std::size_t before = result.cases;
+    const bool model_before = any_model;
     if (recording) recording->begin_rank();
     const bool done = cases.for_each(rank, [&](const SymbolicCase& c) {
       if (result.cases >= limits.maximum_cases && any_model) {
@@ -117,6 +120,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
       ++result.cases;
       any_model |= c.has_model;
       open = CaseSearch(rule, c, solver, recording, limits.contents_are_unknowns).run(result.ill_typed);
+      if (open.empty()) argument.visit(rank, c);
       if (!open.empty()) open += " (" + c.to_string() + ")";
       return open.empty();
     });
@@ -127,9 +131,13 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
     if (done) {
       result.ranks = rank;
     } else {
-      result.cases = before;
+      result.cases = before, any_model = model_before;
       if (recording) recording->drop_rank();
     }
+  }
+  if (stopped && !any_model) {
+    result.open_question = "there are more than " + std::to_string(limits.maximum_cases) + " cases of the lowest rank";
+    return;
   }
   if (!any_model) {
     result.empty = result.cases == 0;
@@ -138,6 +146,8 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
     return;
   }
   result.all_ranks = result.ranks == largest;
+  result.bounded_by = argument.reason(result.ranks, largest);
+  result.any_rank = result.bounded_by.empty();
   result.found = true;
 }
 

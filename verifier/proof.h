@@ -25,6 +25,8 @@ struct ProofSearch {
   bool ill_typed = false;     // it is open whether the target is well-typed with the source's types and shapes
   std::size_t ranks = 0;      // proved up to this rank of the inputs
   bool all_ranks = false;     // up to the requested limit, or the rule has fixed ranks
+  bool any_rank = false;      // and so it holds for all ranks (verifier/ranks.h)
+  std::string bounded_by;     // why it is not known to; empty if it is
   std::size_t cases = 0;      // in the proof
 };
 

@@ -1,6 +1,7 @@
 #include "verifier/recording.h"
 
 #include "base/error.h"
+#include "verifier/proof.h"
 
 namespace rewright::proof {
 
@@ -44,8 +45,8 @@ void Recording::drop_rank() {
   versions_ = before_.versions;
 }
 
-Certificate Recording::finish(std::size_t ranks, bool all_ranks) {
-  certificate_.ranks = ranks, certificate_.all_ranks = all_ranks;
+Certificate Recording::finish(const ProofSearch& proof) {
+  certificate_.ranks = proof.ranks, certificate_.all_ranks = proof.all_ranks, certificate_.any_rank = proof.any_rank;
   certificate_.definitions = versions_.digests();
   return std::move(certificate_);
 }

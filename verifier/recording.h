@@ -11,6 +11,8 @@
 
 namespace rewright::proof {
 
+struct ProofSearch;
+
 // Questions are written to a file before they are solved: if a solver does not return, the file's last question shows why. The
 // file exists as long as the recording.
 class Recording : public QueryObserver {
@@ -33,7 +35,7 @@ class Recording : public QueryObserver {
   void drop_rank();
 
   // The certificate, once the proof was found.
-  Certificate finish(std::size_t ranks, bool all_ranks);
+  Certificate finish(const ProofSearch& proof);
 
  private:
   std::filesystem::path file_;

@@ -163,8 +163,9 @@ void cancel_exponentials(Term& term) {
   }
 }
 
-// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root.
+// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root. A truth value is 0 or 1.
 std::optional<Sum> square_of(const Factor& f) {
+  if (!f.law->returns_argument_scalar && f.law->result == Scalar::kBoolean) return single(f);
   if (f.law == &functions::sqrt) return f.arguments[0];
   if (f.law == &functions::abs) return product(f.arguments[0], with_fresh_names(f.arguments[0]));
   return std::nullopt;

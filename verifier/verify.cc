@@ -113,10 +113,11 @@ class Verifier {
     proof::ProofSearch proof = proof::search_proof(verdict_.rule, options_.limits, solver, recording.get());
     // An answer that is missing for want of time may be missing in the proof.
     if (ended()) proof.found = false;
-    if (recording && proof.found) write(recording->finish(proof.ranks, proof.all_ranks));
+    if (recording && proof.found) write(recording->finish(proof));
     verdict_.outcome = proof.found ? Outcome::kProved : Outcome::kUndecided;
     verdict_.explanation = proof.open_question;
     verdict_.ranks = proof.ranks, verdict_.all_ranks = proof.all_ranks, verdict_.cases = proof.cases;
+    verdict_.any_rank = proof.any_rank, verdict_.bounded_by = proof.bounded_by;
     verdict_.queries = solver.queries();
     return proof;
   }

@@ -39,6 +39,8 @@ struct Verdict {
   std::vector<std::string> suggested_conditions;  // kRefuted, kUndecided: conditions with which it is proved
   std::size_t ranks = 0;                          // kProved: up to this rank of the inputs
   bool all_ranks = false;                         // up to the requested limit, or the rule has fixed ranks
+  bool any_rank = false;                          // kProved: for all ranks (verifier/ranks.h)
+  std::string bounded_by;                         // kProved: why it is not known to be for all ranks
   std::size_t cases = 0;                          // in the proof
   std::vector<proof::Query> queries;
   std::string certificate, digest;  // kProved: the name of the certificate's file, and its SHA-256

@@ -120,7 +120,7 @@ class Checker {
     if (const auto known = rules_.find(name); known != rules_.end()) return known->second;
     const proof::Certificate certificate = checked(folder_ / "rules" / (plain(name) + ".certificate"));
     Rule proved = certificate.rule;
-    proved.proof.ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, certificate.ranks));
+    proved.proof.ranks = certificate.any_rank ? 0 : static_cast<std::uint32_t>(std::max<std::size_t>(1, certificate.ranks));
     return rules_.emplace(name, std::move(proved)).first->second;
   }
 

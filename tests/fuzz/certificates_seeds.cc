@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     Solver solver;
     const ProofSearch proof = search_proof(rule, {}, solver, &recording);
     if (!proof.found) continue;
-    std::ofstream(folder / rule.name, std::ios::binary) << certificate_message(recording.finish(proof.ranks, proof.all_ranks));
+    std::ofstream(folder / rule.name, std::ios::binary) << certificate_message(recording.finish(proof));
   }
   return 0;
 }

@@ -62,7 +62,7 @@ Result check(const std::string& file, const proof::CheckOptions& options) {
 
 std::string line_of(const proof::CertificateCheck& r, const std::string& solver) {
   if (!r.accepted) return "refused    " + r.rule + ": " + r.reason + "\n";
-  return "accepted   " + r.rule + ": " + (r.all_ranks ? "all ranks, " : "to rank " + std::to_string(r.ranks) + ", ") +
+  return "accepted   " + r.rule + ": " + (r.any_rank ? "all ranks, " : "to rank " + std::to_string(r.ranks) + ", ") +
          std::to_string(r.cases) + " cases, " + std::to_string(r.questions) + " questions by " + solver + ", " +
          std::to_string(r.elements) + " elements\n";
 }
@@ -122,7 +122,7 @@ int check_certificates(const CertificateOptions& options, const CommonOptions& c
                     {"rule", r.report.rule},
                     {"verdict", r.report.accepted ? "accepted" : "refused"},
                     {"reason", r.report.reason},
-                    {"ranks", r.report.all_ranks ? 0 : r.report.ranks},
+                    {"ranks", r.report.any_rank ? 0 : r.report.ranks},
                     {"cases", r.report.cases},
                     {"questions", r.report.questions},
                     {"elements", r.report.elements},

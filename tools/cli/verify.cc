@@ -85,7 +85,7 @@ std::string line_of(const Rule& rule, const proof::Verdict& v) {
   std::string line = std::string(name(v.outcome));
   line.resize(11, ' ');
   line += rule.name;
-  if (v.outcome == proof::Outcome::kProved && !v.all_ranks) line += " (to rank " + std::to_string(v.ranks) + ")";
+  if (v.outcome == proof::Outcome::kProved && !v.any_rank) line += " (to rank " + std::to_string(v.ranks) + ")";
   if (!v.conditions.empty()) line += " where " + joined(v.conditions);
   if (!v.explanation.empty()) line += ": " + v.explanation;
   if (!v.suggested_conditions.empty()) line += "; it holds where " + joined(v.suggested_conditions);

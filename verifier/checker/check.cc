@@ -4,6 +4,7 @@
 #include "verifier/checker/derivation_check.h"
 #include "verifier/checker/instance_check.h"
 #include "verifier/checker/questions.h"
+#include "verifier/ranks.h"
 
 namespace rewright::proof {
 
@@ -22,10 +23,12 @@ class Check {
   void run() {
     const Rule& rule = certificate_.rule;
     CaseEnumerator cases(rule, questions_.recorded());
+    RankArgument argument(rule, questions_.own());
     for (std::size_t rank = 0; rank <= certificate_.ranks; ++rank)
       cases.for_each(rank, [&](const SymbolicCase& c) {
         require(report_.cases < certificate_.cases.size(), "a case is missing");
         visit(c, certificate_.cases[report_.cases]);
+        argument.visit(rank, c);
         ++report_.cases;
         return true;
       });
@@ -34,6 +37,8 @@ class Check {
     const std::size_t largest = cases.largest_rank(kMaximumRank);
     require(certificate_.ranks <= largest && certificate_.all_ranks == (certificate_.ranks == largest),
             "it is not of the ranks it says");
+    require(certificate_.any_rank == argument.holds(certificate_.ranks, largest),
+            "what it says of higher ranks does not follow");
     require(certificate_.definitions == versions_.digests(), "it is about other definitions of operators");
   }
 
@@ -84,7 +89,7 @@ CertificateCheck check_certificate(std::string_view bytes, const std::string& na
   const Certificate certificate = read_certificate(bytes, name);
   CertificateCheck report;
   report.rule = certificate.rule.name;
-  report.ranks = certificate.ranks, report.all_ranks = certificate.all_ranks;
+  report.ranks = certificate.ranks, report.all_ranks = certificate.all_ranks, report.any_rank = certificate.any_rank;
   report.digest = hexadecimal(sha256(bytes));
   try {
     const SolverOptions& solver = certificate.solver;

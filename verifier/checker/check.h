@@ -25,7 +25,8 @@ struct CertificateCheck {
   std::size_t elements = 0;       // of normal forms, tested
   std::size_t ranks = 0;
   bool all_ranks = false;
-  std::string digest;  // the file's SHA-256
+  bool any_rank = false;  // of all ranks, beyond those of the cases
+  std::string digest;     // the file's SHA-256
 };
 
 // Throws Error(kBadInput) for a file that is damaged or no certificate; Error(kMissing) if the solver cannot be run.

@@ -28,7 +28,7 @@ std::string certificate_of(const Rule& rule, const SolverOptions& options = {}, 
   Recording recording(rule, options, questions);
   Solver solver(options);
   const ProofSearch found = search_proof(rule, limits, solver, &recording);
-  return found.found ? write_certificate(recording.finish(found.ranks, found.all_ranks)) : "";
+  return found.found ? write_certificate(recording.finish(found)) : "";
 }
 
 std::string text_of(const std::filesystem::path& file) {

@@ -92,6 +92,7 @@ class Mutation {
         {"definition", [&] { return change(certificate_.definitions.begin()->second); }},
         {"definition less", [&] { return certificate_.definitions.erase(certificate_.definitions.begin()), true; }},
         {"ranks", [&] { return certificate_.ranks += 1, true; }},
+        {"any rank", [&] { return certificate_.any_rank = !certificate_.any_rank, true; }},
         {"all ranks", [&] { return certificate_.all_ranks = !certificate_.all_ranks, true; }},
         {"rule's condition", [&] { return certificate_.rule.conditions.push_back(equal(Index(0), Index(1))), true; }},
         {"rule's target", [&] { return negate_target(); }},
