@@ -31,11 +31,15 @@ void RankArgument::visit(std::size_t rank, const SymbolicCase& c) {
 // A list that is as long as it likes was enumerated only up to some length.
 void RankArgument::note_lengths(const SymbolicCase& c) {
   std::string ranks;
-  for (const TensorType& type : c.inputs) ranks += " " + std::to_string(type.rank());
-  for (const auto& [name, value] : c.bindings.values())
-    if (const auto* list = std::get_if<Indices>(&value))
-      if (const auto [known, is_new] = lengths_.emplace(name + ranks, list->size()); !is_new && known->second != list->size())
-        open_list_ = name;
+  std::size_t highest = 0;
+  for (const TensorType& type : c.inputs) ranks += " " + std::to_string(type.rank()), highest = std::max(highest, type.rank());
+  for (const auto& [name, value] : c.bindings.values()) {
+    const auto* list = std::get_if<Indices>(&value);
+    const auto computes = [&](const Quantity& q) { return q.name == name; };
+    if (!list || std::any_of(rule_.quantities.begin(), rule_.quantities.end(), computes)) continue;
+    const auto [known, is_new] = lengths_.emplace(name + ranks, list->size());
+    if (known->second != list->size() || list->size() > highest) open_list_ = name;
+  }
 }
 
 void RankArgument::note_numbers(const SymbolicCase& c) {
@@ -104,6 +108,7 @@ std::string RankArgument::computes_with_ranks(std::size_t& named) const {
     if (e.kind != Expression::Kind::kCall || std::find(calls.begin(), calls.end(), e) != calls.end()) return;
     calls.push_back(e);
     const std::string_view positions = positions_of(e.name);
+    if (e.name == "slice" || e.name == "remove" || e.name == "insert") ++named;  // entries move, one call within another
     for (std::size_t i = 0; i < e.arguments.size(); ++i) {
       visit(e.arguments[i]);
       if (e.arguments[i].kind != Expression::Kind::kValue) continue;

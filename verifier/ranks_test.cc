@@ -51,6 +51,7 @@ TEST_CASE("where axes are summed over, or a list is as long as it likes, ranks s
   for (const char* text : {
            "x[X...], y[X...] ReduceSum(x; axes=a) + ReduceSum(y; axes=a) => ReduceSum(x + y; axes=a)",
            "x: any Expand(Expand(x; shape=s); shape=s) => Expand(x; shape=s)",
+           "c[] Neg(Expand(c; shape=s)) => Expand(Neg(c); shape=s) where length(s) >= 5",
            "x[N, C, X...], w[K, C, R...], v[K, C, R...] Conv(x, w) + Conv(x, v) => Conv(x, w + v)",
        }) {
     const ProofSearch proof = proof_of(rule_of(text));
