@@ -128,6 +128,27 @@ class Plans(ProgramTest):
         arguments = ["--plan", self.path("out.plan"), "--input", "x=" + inputs, "--output-dir", self.path("results")]
         self.assertIn("for 3 processes, and 1 was started", self.error("run", self.path("model.onnx"), *arguments, status=3))
 
+    def test_a_pipeline_is_found_where_links_are_slow(self):
+        machine = json.loads((self.folder / "machine.json").read_text())
+        machine["devices"] |= {"count": 2, "per_node": 2, "operations_per_second": 1e9, "bytes_per_second": 1e10, "memory": 16e9}
+        nodes, weights, value = [], [], "x"
+        for n in range(6):
+            weights.append(tensor(f"w{n}", numpy.random.default_rng(n).normal(0, 0.2, (64, 64)).astype("float32")))
+            nodes.append(helper.make_node("MatMul", [value, f"w{n}"], [f"a{n}"]))
+            value = f"b{n}" if n < 5 else "y"
+            nodes.append(helper.make_node("Tanh", [f"a{n}"], [value]))
+        given, result = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 64]) for name in "xy")
+        graph = helper.make_graph(nodes, "deep", [given], [result], weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), self.path("model.onnx"))
+        for rate, is_pipeline in ((1e12, False), (2e7, True)):
+            machine["links"] = {"node": {"latency": 1e-6, "bytes_per_second": rate, "shape": "switch"}}
+            self.write("machine.json", machine)
+            facts = self.plan("--batch", "32")
+            self.assertEqual(facts["strategy"].startswith("pipeline:"), is_pipeline, facts["strategies"])
+            self.assertTrue(facts["proved"])
+            step = facts["seconds_alone"] if is_pipeline else facts["seconds"]
+            self.assertLessEqual(step, 1.0000001 * min(facts["strategies"].values()))
+
     def test_stale_weights_are_not_proved(self):
         facts = self.report("plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("out.plan"), "--batch", "64",
                             "--strategy", "pipeline:pipedream", "--stages", "2", "--micro-batches", "4", status=1)  # fmt: skip
