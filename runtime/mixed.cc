@@ -26,15 +26,6 @@ constexpr std::size_t kRememberedSizes = 16;  // sizes cached for a part: a loop
 
 using Clock = std::chrono::steady_clock;
 
-// Are the types of all values known, sizes included?
-bool is_definite(const Graph& graph) {
-  for (const auto& node : graph.nodes())
-    for (const auto* values : {&node->inputs, &node->outputs})
-      for (const ValueId id : *values)
-        if (id != kNoValue && !(graph.value(id).shape_known && all_constant(graph.value(id).type.shape))) return false;
-  return true;
-}
-
 double elements_of(const Graph& graph) {
   double elements = 0;
   for (const auto& node : graph.nodes())
@@ -67,14 +58,14 @@ struct Findings {
 class CompiledPart {
  public:
   CompiledPart(Part part, const Backend& backend, const SessionOptions& options)
-      : part_(std::move(part)), backend_(backend), options_(options) {
+      : open_(std::move(part)), backend_(backend), options_(options) {
     std::vector<TensorType> types;
-    for (const ValueId id : part_.graph.inputs()) types.push_back(part_.graph.value(id).type);
+    for (const ValueId id : this->part().graph.inputs()) types.push_back(this->part().graph.value(id).type);
     const bool known = std::all_of(types.begin(), types.end(), [](const TensorType& type) { return all_constant(type.shape); });
-    if (known && part_.symbols.empty()) find(types, {});
+    if (known && this->part().symbols.empty()) find(types, {});
   }
 
-  const Part& part() const { return part_; }
+  const Part& part() const { return open_.part(); }
 
   std::vector<Datum> run(std::span<const Datum> inputs, const BoundSizes& bound) {
     std::vector<TensorType> types;
@@ -105,13 +96,13 @@ class CompiledPart {
       key.push_back(static_cast<std::int64_t>(type.rank()));
       for (const Index& size : type.shape) key.push_back(size.value());
     }
-    for (const std::string& symbol : part_.symbols) {
+    for (const std::string& symbol : part().symbols) {
       const auto known = bound.find(symbol);
       key.push_back(known == bound.end() ? kUnknown : known->second);
     }
     return prepared_.get(key, [&] {
       auto prepared = std::make_shared<Prepared>();
-      Graph graph = with_types(part_, types, substitution(bound));
+      Graph graph = open_.with_types(types, substitution(bound));
       if (is_definite(graph) && elements_of(graph) >= kLeastElements)
         prepared->session = backend_.prepare(graph, options_);
       else
@@ -120,7 +111,7 @@ class CompiledPart {
     });
   }
 
-  Part part_;
+  OpenPart open_;
   const Backend& backend_;
   SessionOptions options_;
   RecentlyUsed<Key, Prepared> prepared_{kRememberedSizes};

@@ -135,6 +135,14 @@ void require_same_sizes(const Value& declared, const TensorType& computed, const
 
 }  // namespace
 
+bool is_definite(const Graph& graph) {
+  for (const auto& node : graph.nodes())
+    for (const auto* values : {&node->inputs, &node->outputs})
+      for (const ValueId id : *values)
+        if (id != kNoValue && !(graph.value(id).shape_known && all_constant(graph.value(id).type.shape))) return false;
+  return true;
+}
+
 std::vector<Stage> stages_of(const Graph& graph) { return Cutter(graph).run(); }
 
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes) {
@@ -161,6 +169,28 @@ Graph with_types(const Part& part, std::span<const TensorType> inputs, const Sub
   }
   for (const GraphOutput& output : part.graph.outputs()) result.add_output(output.name, local.at(output.value));
   return result;
+}
+
+namespace {
+
+bool has_inputs(const Graph& graph, std::span<const TensorType> types) {
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    if (!value.shape_known || !(value.type == types[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Graph OpenPart::with_types(std::span<const TensorType> inputs, const Substitution& sizes) const {
+  try {
+    Graph sized = open_.with_sizes(sizes);
+    if (has_inputs(sized, inputs) && is_definite(sized)) return sized;
+  } catch (const Error& error) {  // says what is wrong with the types of these inputs, if anything is
+    if (error.code() != ErrorCode::kBadInput) throw;
+  }
+  return runtime::with_types(part_, inputs, sizes);
 }
 
 }  // namespace rewright::runtime

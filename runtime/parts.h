@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/open_graph.h"
 
 namespace rewright::runtime {
 
@@ -35,7 +37,28 @@ std::vector<Stage> stages_of(const Graph& graph);
 // `leaves` marks.
 Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::vector<bool>& leaves);
 
+// Are the types of all values known, sizes included?
+bool is_definite(const Graph& graph);
+
 // A part's graph for inputs of these types; all other types are inferred.
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes);
+
+// A part that is given many sets of sizes.
+//
+//   const OpenPart open(part);
+//   const Graph graph = open.with_types(types, sizes);  // for each call
+//
+// May be used by several threads at once.
+class OpenPart {
+ public:
+  explicit OpenPart(Part part) : part_(std::move(part)), open_(part_.graph) {}
+  const Part& part() const { return part_; }
+  // Returns runtime::with_types(part(), inputs, sizes), faster where the model's types are those of the inputs.
+  Graph with_types(std::span<const TensorType> inputs, const Substitution& sizes) const;
+
+ private:
+  Part part_;
+  OpenGraph open_;
+};
 
 }  // namespace rewright::runtime

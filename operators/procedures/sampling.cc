@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -38,6 +39,37 @@ std::optional<Neighbours> region_neighbours(double y, double x, std::int64_t hei
                     {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx}};
 }
 
+// Eight channels at a time: the baseline instruction set does without vectors in plain loops.
+typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+constexpr std::int64_t kLanes = 8;
+
+// to[c] += factor * from[c]
+void add_scaled(double* to, const double* from, double factor, std::int64_t count) {
+  std::int64_t c = 0;
+  for (; c + kLanes <= count; c += kLanes)
+    *reinterpret_cast<Lanes*>(to + c) += factor * *reinterpret_cast<const Lanes*>(from + c);
+  for (; c < count; ++c) to[c] += factor * from[c];
+}
+
+// to[c] = max(to[c], factor * from[c])
+void take_largest(double* to, const double* from, double factor, std::int64_t count) {
+  for (std::int64_t c = 0; c < count; ++c) to[c] = std::max(to[c], factor * from[c]);
+}
+
+// Images with the channels of a pixel side by side: a region's samples are sums of pixels.
+std::vector<double> pixels_of(const Tensor& images) {
+  const std::int64_t batch = images.sizes()[0], channels = images.sizes()[1], area = images.sizes()[2] * images.sizes()[3];
+  const std::vector<double> values = images.reals();
+  std::vector<double> pixels(values.size());
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double* const plane = values.data() + (b * channels + c) * area;
+      double* const to = pixels.data() + b * area * channels + c;
+      for (std::int64_t p = 0; p < area; ++p) to[p * channels] = plane[p];
+    }
+  return pixels;
+}
+
 void run_roi_align(Call& call) {
   const Tensor &x = call.tensor(0), &rois = call.tensor(1);
   if (x.sizes().size() != 4 || rois.sizes().size() != 2 || rois.sizes()[1] != 4)
@@ -51,10 +83,14 @@ void run_roi_align(Call& call) {
   const std::int64_t rows = call.integer("output_height", 1), columns = call.integer("output_width", 1);
   const std::int64_t ratio = call.integer("sampling_ratio", 0);
   const double scale = call.real("spatial_scale", 1);
-  const Sizes sizes{count, channels, rows, columns};
-  std::vector<double> result = zeros(sizes);
-  const std::vector<double> values = x.reals(), boxes = rois.reals();
-  for (std::int64_t n = 0; n < count && !result.empty(); ++n) {
+  const Sizes sizes{count, channels, rows, columns}, one{channels, rows, columns};
+  Tensor result(x.type(), sizes);
+  std::vector<double> region(static_cast<std::size_t>(element_count(one)));
+  if (result.size() == 0) return call.give(std::move(result));
+  const std::vector<double> pixels = pixels_of(x), boxes = rois.reals();
+  std::vector<double> sums(static_cast<std::size_t>(channels));
+  std::vector<Neighbours> taps;
+  for (std::int64_t n = 0; n < count; ++n) {
     const double* box = boxes.data() + 4 * n;
     const double shift = half ? 0.5 : 0, left = box[0] * scale - shift, top = box[1] * scale - shift;
     double box_width = box[2] * scale - shift - left, box_height = box[3] * scale - shift - top;
@@ -67,11 +103,13 @@ void run_roi_align(Call& call) {
     };
     const std::int64_t down = samples(bin_height), across = samples(bin_width);
     const std::int64_t batch = checked_index(batches[static_cast<std::size_t>(n)], x.sizes()[0]);
+    const double* const image = pixels.data() + batch * channels * height * width;
+    const double divisor = takes_max ? 1 : static_cast<double>(std::max<std::int64_t>(down * across, 1));
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t q = 0; q < columns; ++q) {
         call.checkpoint();
-        std::vector<Neighbours> taps;
-        for (std::int64_t i = 0; i < down; ++i)
+        taps.clear();
+        for (std::int64_t i = 0; i < down && height * width > 0; ++i)
           for (std::int64_t k = 0; k < across; ++k) {
             const double y = top + static_cast<double>(r) * bin_height +
                              (static_cast<double>(i) + 0.5) * bin_height / static_cast<double>(down);
@@ -79,21 +117,18 @@ void run_roi_align(Call& call) {
                              (static_cast<double>(k) + 0.5) * bin_width / static_cast<double>(across);
             if (const auto found = region_neighbours(y, z, height, width)) taps.push_back(*found);
           }
-        for (std::int64_t c = 0; c < channels && height * width > 0; ++c) {
-          const double* image = values.data() + (batch * channels + c) * height * width;
-          double total = 0, largest = taps.empty() ? 0 : -HUGE_VAL;
-          for (const Neighbours& t : taps)
-            for (std::size_t k = 0; k < 4; ++k) {
-              const double v = t.weight[k] * image[t.at[k]];
-              total += v;
-              largest = std::max(largest, v);
-            }
-          const auto all = static_cast<double>(std::max<std::int64_t>(down * across, 1));
-          result[static_cast<std::size_t>(((n * channels + c) * rows + r) * columns + q)] = takes_max ? largest : total / all;
-        }
+        std::fill(sums.begin(), sums.end(), takes_max && !taps.empty() ? -HUGE_VAL : 0);
+        for (const Neighbours& t : taps)
+          for (std::size_t k = 0; k < 4; ++k)
+            (takes_max ? take_largest : add_scaled)(sums.data(), image + t.at[k] * channels, t.weight[k], channels);
+        for (std::int64_t c = 0; c < channels; ++c)
+          region[static_cast<std::size_t>((c * rows + r) * columns + q)] = sums[static_cast<std::size_t>(c)] / divisor;
       }
+    const Tensor made = Tensor::from_reals(x.type(), one, region);
+    std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(n) * made.byte_count(), made.bytes().data(),
+                made.byte_count());
   }
-  call.give(Tensor::from_reals(x.type(), sizes, result));
+  call.give(std::move(result));
 }
 
 // ---- As graphs of operators

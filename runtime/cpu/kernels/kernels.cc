@@ -2,7 +2,7 @@
 // function here.
 #include "runtime/cpu/planning/kernels.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "runtime/cpu/planning/whole_operators.h"
 
@@ -97,8 +97,12 @@ std::span<const ReductionKernel> reduction_kernels() { return kReductionKernels;
 std::span<const ExpressionKernel> expression_kernels() { return kExpressionKernels; }
 
 bool has_node_kernels(std::string_view op) {
-  return std::any_of(std::begin(kNodeKernels), std::end(kNodeKernels),
-                     [&](const NodeKernel& kernel) { return kernel.op == op; });
+  static const std::unordered_set<std::string_view> names = [] {  // each plan asks some times for every node
+    std::unordered_set<std::string_view> found;
+    for (const NodeKernel& kernel : kNodeKernels) found.insert(kernel.op);
+    return found;
+  }();
+  return names.contains(op);
 }
 
 }  // namespace rewright::cpu
