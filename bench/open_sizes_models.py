@@ -185,7 +185,7 @@ def faster_rcnn():
                 weights=None, weights_backbone=None, num_classes=5, box_score_thresh=0.001, box_detections_per_img=20
             ).eval()
             # Less spread than elsewhere: of many boxes the best would have scores near 1, which are equal in floats.
-            spread(self.network, torch.from_numpy(normal(3, 256, 256)), of_logits=0.5)
+            spread(self.network, torch.from_numpy(normal(3, 256, 256)), of_logits=1.0)
 
         def forward(self, x):
             found = self.network([x])[0]
