@@ -41,6 +41,7 @@ nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result) {
   const proof::Verdict& v = result.verdict;
   nlohmann::json facts = {{"name", rule.name}, {"verdict", name(v.outcome)}, {"conditions", v.conditions},
                           {"ranks", v.ranks},  {"any_rank", v.any_rank},     {"seconds", result.seconds}};
+  if (v.outcome == proof::Outcome::kProved && !v.any_rank) facts["bounded_by"] = v.bounded_by;
   if (v.outcome == proof::Outcome::kRefuted) facts["counterexample"] = v.explanation;
   if (v.outcome == proof::Outcome::kUndecided) facts["question"] = v.explanation;
   if (v.outcome == proof::Outcome::kInvalid) facts["error"] = v.explanation;

@@ -20,8 +20,8 @@ struct VerifiedRule {
   double seconds = 0;
 };
 
-// {"name", "verdict", "conditions", "ranks", "seconds"}, and with the verdict "counterexample", "question" or
-// "error"; "suggested_conditions" where there are any.
+// {"name", "verdict", "conditions", "ranks", "any_rank", "seconds"}, and with the verdict "bounded_by" (why it is not known to
+// hold for all ranks), "counterexample", "question" or "error"; "suggested_conditions" where there are any.
 nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result);
 
 // The proved rule of a verdict, as databases hold it: with the conditions that were added, and the proof.
