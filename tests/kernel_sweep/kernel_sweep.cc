@@ -4,9 +4,11 @@
 //   rewright_kernel_sweep --cases 20000              sizes of real models; writes a table of the kernels that ran
 //   rewright_kernel_sweep --cases 20 --models DIR    also writes them as ONNX models, for tests/kernel_sweep.py
 //
-// The second and third of every three cases have each storage between guard pages (guarded_run.h).
+// The second and third of every three cases have each storage between guard pages (guarded_run.h). Where no single elements of
+// a step can be computed (scatters), all results are compared with the interpreter's.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -77,6 +79,7 @@ class Sweep {
     extent.seconds = 2;
     cpu::KernelCheck check(plan, extent, seed);
     std::set<std::string> sources;
+    bool all_checked = true;
     const auto observe = [&](std::size_t step, std::span<std::byte* const> addresses) {
       const CheckedKernels before = check.counts();
       check.after(step, addresses);
@@ -85,18 +88,36 @@ class Sweep {
       count.cases += sources.insert(source).second;
       ++count.steps;
       count.elements += check.counts().elements - before.elements;
-      count.unchecked += check.has_result(step) && check.counts().checked == before.checked;
+      const bool unchecked = check.has_result(step) && check.counts().checked == before.checked;
+      count.unchecked += unchecked;
+      all_checked = all_checked && !unchecked;
     };
     using Side = cpu::GuardedRun::Side;
     if (const std::uint64_t kind = seed / 3 % 3; kind > 0)
       cpu::GuardedRun(plan, c.inputs, kind == 1 ? Side::kBegin : Side::kEnd).execute(observe);
     else
       runner.run_observed(c.inputs, observe);
+    if (!all_checked && options_.small) compare_results(seed, c, runner);
     if (options_.verbose) std::cout << "seed " << seed << " (" << c.family << "): " << check.counts().elements << " elements\n";
     for (const KernelFault& fault : check.faults()) {
       ++failures_;
       std::cout << "seed " << seed << " (" << c.family << ", " << options.threads << " threads, " << cpu::name(options.isa)
                 << "): " << fault.message << std::endl;
+    }
+  }
+
+  void compare_results(std::uint64_t seed, const SweepCase& c, cpu::PlanRunner& runner) {
+    constexpr double kTolerance = 1e-4;
+    const std::vector<Tensor> expected = interpret(c.graph, c.inputs), found = runner.run(c.inputs);
+    for (std::size_t o = 0; o < expected.size(); ++o) {
+      const std::vector<double> e = expected[o].reals(), f = found[o].reals();
+      std::size_t wrong = 0;
+      for (std::size_t n = 0; n < e.size(); ++n)
+        wrong += !(f[n] == e[n] || std::fabs(f[n] - e[n]) <= kTolerance * (std::fabs(e[n]) + kTolerance));
+      if (wrong == 0) continue;
+      ++failures_;
+      std::cout << "seed " << seed << " (" << c.family << "): " << wrong << " of " << e.size()
+                << " elements differ from the interpreter's" << std::endl;
     }
   }
 
