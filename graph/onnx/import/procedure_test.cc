@@ -211,6 +211,28 @@ TEST_CASE("batch normalization in training as a graph") {
       "BatchNormalization");
 }
 
+TEST_CASE("random numbers of a seed are those of MT19937, of which dropout needs one each") {
+  std::mt19937 random(3);
+  const Graph graph = import_text(
+      "agraph (float[900] x, float ratio, bool training) => (float[900] y, bool[900] kept, double[900] u) { y, kept = Dropout "
+      "<seed = 7> (x, ratio, training) u = RandomUniform <dtype = 11, shape = [900], seed = 7.0> () }",
+      22);
+  const Tensor x = random_tensor({DataType::kFloat, {900}}, random);
+  const Tensor ratio = Tensor::scalar(DataType::kFloat, 0.25);
+  for (const bool training : {true, false}) {
+    const std::vector<Tensor> found = interpret(graph, std::vector{x, ratio, Tensor::scalar(DataType::kBool, training)});
+    std::mt19937 words(7);
+    for (std::size_t n = 0; n < 900; ++n) {
+      const double high = words() >> 5, low = words() >> 6, uniform = (high * 67108864 + low) / 9007199254740992;
+      const bool kept = !training || uniform >= 0.25;
+      REQUIRE(found[2].reals()[n] == uniform);
+      REQUIRE((found[1].integers()[n] != 0) == kept);
+      const double expected = training ? x.reals()[n] / 0.75 : x.reals()[n];
+      REQUIRE(found[0].reals()[n] == static_cast<float>(kept ? expected : 0));
+    }
+  }
+}
+
 TEST_CASE("Fourier transforms as graphs") {
   check("agraph (double[2, 5, 3, 1] x) => (double[2, 3, 3, 2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }",
         "DFT");
