@@ -42,10 +42,14 @@ std::vector<SampleTap> cubic_taps(Formulas& f, ValueId x) {
           {f.plus(below, 2), outer(f.plus(s, 1))}};
 }
 
+// Whether elements of images are [images, channels, elements] or [images, elements, channels]; results likewise, with points in
+// place of elements. A channel's elements are looked up one by one, those of all channels as a row.
+enum class Channels { kFirst, kLast };
+
 // For each point: the sum, over all combinations of one tap for each axis, of the product of their weights and the element at
-// them. `images`: [images, elements, channels], the elements of these sizes in row-major order; taps: [images, points] each, in
-// the type of the images. Returns [images, points, channels].
-ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::vector<std::vector<SampleTap>>& taps) {
+// them. The elements of an image have these sizes in row-major order; taps: [images, points] each, in the type of the images.
+ValueId combined(Formulas& f, ValueId images, Channels channels, const Indices& sizes,
+                 const std::vector<std::vector<SampleTap>>& taps) {
   GraphBuilder& b = f.b;
   ValueId total = kNoGradient;
   std::vector<std::size_t> choice(taps.size(), 0);
@@ -59,8 +63,15 @@ ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::v
       weight = weight == kNoGradient ? tap.weight : f.times(weight, tap.weight);
     }
     Indices points = b.shape_of(place);
-    points.emplace_back(1);
-    const ValueId found = b.add("GatherND", {images, b.reshaped(place, points)}, {{"batch_dims", Index(1)}});
+    points.insert(channels == Channels::kFirst ? points.begin() + 1 : points.end(), 1);
+    place = b.reshaped(place, points);
+    ValueId found = kNoGradient;
+    if (channels == Channels::kFirst) {
+      const Indices all{points[0], b.shape_of(images)[1], points[2]};
+      found = b.add("GatherElements", {images, b.add("Expand", {place}, {{"shape", all}})}, {{"axis", Index(2)}});
+    } else {
+      found = b.add("GatherND", {images, place}, {{"batch_dims", Index(1)}});
+    }
     const ValueId term = f.times(found, b.reshaped(weight, points));
     total = total == kNoGradient ? term : f.sum(total, term);
     std::size_t axis = taps.size();
@@ -153,9 +164,8 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
     for (SampleTap& tap : taps.back())
       if (b.shape_of(tap.weight).empty()) tap.weight = b.add("Expand", {tap.weight}, {{"shape", Indices{shape[0], count}}});
   }
-  const ValueId images = b.transposed(b.reshaped(x, {shape[0], shape[1], area}), {0, 2, 1});
-  const ValueId found = combined(f, images, spatial, taps);
-  return SourceBuilder::results({b.reshaped(b.transposed(found, {0, 2, 1}), result)});
+  const ValueId images = b.reshaped(x, {shape[0], shape[1], area});
+  return SourceBuilder::results({b.reshaped(combined(f, images, Channels::kFirst, spatial, taps), result)});
 }
 
 // ---- DeformConv
@@ -217,8 +227,8 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   const Index in_group = channels / offset_groups;
   const Index area = shape[2] * shape[3];
   const ValueId images = b.transposed(b.reshaped(x, {all, in_group, area}), {0, 2, 1});
-  ValueId columns =
-      combined(f, images, {shape[2], shape[3]}, of_axes);  // [batch groups, positions * taps, channels of a group]
+  ValueId columns = combined(f, images, Channels::kLast, {shape[2], shape[3]},
+                             of_axes);  // [batch groups, positions * taps, channels of a group]
   const auto moved_back = [&](ValueId v, const Indices& sizes, const Indices& perm, std::int64_t count) {
     return count == 1 ? v : b.transposed(b.reshaped(v, sizes), perm);
   };
