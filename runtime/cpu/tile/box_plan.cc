@@ -215,7 +215,7 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
     assign_buffers(plan, static_cast<int>(b));
     const Block& block = program.blocks[b];
     Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
-    if (plan.narrow == DataType::kInt8) budget *= kByteElements;
+    if (plan.narrow == DataType::kInt8 || plan.narrow == DataType::kUint8) budget *= kByteElements;
     if (plan.narrow == DataType::kInt16) budget *= kShortElements;
     if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = std::max(kRowsElements, kRowsBytes / width);
     if (plan.moves_rows) budget = kMovedBytes / width;

@@ -112,6 +112,8 @@ class Executor final : public TileProgram {
     if (!i.integer) return f(real_, R());
     if (!i.narrow) return f(tables_.i64, std::int64_t());
     switch (c.plan->narrow) {
+      case DataType::kUint8:
+        return f(tables_.u8, std::uint8_t());
       case DataType::kInt8:
         return f(tables_.i8, std::int8_t());
       case DataType::kInt16:

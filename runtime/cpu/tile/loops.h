@@ -118,6 +118,7 @@ struct LoopTables {
   RealLoops<float> f32;
   RealLoops<double> f64;
   IntegerLoops i64;
+  NarrowLoops<std::uint8_t> u8;
   NarrowLoops<std::int8_t> i8;
   NarrowLoops<std::int16_t> i16;
   NarrowLoops<std::int32_t> i32;

@@ -77,6 +77,14 @@ void fill(T* d, T value, Count n) {
 
 // Reductions keep kLanes partial results, so that they vectorize and do not depend on the instruction set.
 constexpr Count kLanes = 32;
+// The lanes combined by halves, each a loop of known length.
+template <Count kWidth, class T, class F>
+inline void fold_lanes(T* lanes, F f) {
+#pragma GCC ivdep
+  for (Count l = 0; l < kWidth; ++l) lanes[l] = f(lanes[l], lanes[l + kWidth]);
+  if constexpr (kWidth > 1) fold_lanes<kWidth / 2>(lanes, f);
+}
+// What fills no lanes is read with elements before it, which do not count again.
 template <class T, class F>
 inline T fold(const T* a, Count n, T identity, F f) {
   T lanes[kLanes];
@@ -84,9 +92,14 @@ inline T fold(const T* a, Count n, T identity, F f) {
   Count i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (Count l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], a[i + l]);
-  for (Count l = 0; i < n; ++i, ++l) lanes[l] = f(lanes[l], a[i]);
-  for (Count width = kLanes / 2; width > 0; width /= 2)
-    for (Count l = 0; l < width; ++l) lanes[l] = f(lanes[l], lanes[l + width]);
+  if (i > 0 && i < n) {
+    const T* const last = a + n - kLanes;
+    const auto counted = static_cast<std::int32_t>(kLanes - (n - i));
+    for (std::int32_t l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], l < counted ? identity : last[l]);
+  } else {
+    for (Count l = 0; i < n; ++i, ++l) lanes[l] = f(lanes[l], a[i]);
+  }
+  fold_lanes<kLanes / 2>(lanes, f);
   return lanes[0];
 }
 template <class T>
@@ -292,7 +305,7 @@ void transpose(T* d, const T* s, Count stride, Count rows, Count columns) {
   Count whole_rows = 0, whole_columns = 0;
   if constexpr (sizeof(T) <= 4) {
     constexpr Count kSide = sizeof(T) == 4 ? kSquare : kSmallSquare;
-    using Square = std::conditional_t<sizeof(T) == 4, float, T>;
+    using Square = std::conditional_t<sizeof(T) == 4, float, std::conditional_t<sizeof(T) == 2, std::int16_t, std::int8_t>>;
     whole_rows = rows / kSide * kSide;
     whole_columns = columns / kSide * kSide;
     for (Count r = 0; r < whole_rows; r += kSide)
@@ -377,6 +390,7 @@ constexpr LoopTables make_tables() {
   set_functions(t.i64);
   t.i64.are_inside = are_inside;
   t.i64.positions = positions;
+  set_narrow(t.u8);
   set_narrow(t.i8);
   set_narrow(t.i16);
   set_narrow(t.i32);

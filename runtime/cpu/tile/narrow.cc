@@ -19,7 +19,9 @@ constexpr int kWide = 64;  // bits
 struct Interval {
   std::int64_t low = Limits::min(), high = Limits::max();
 
-  int bits() const {
+  // `is_unsigned`: of 8 bits without a sign, or wide.
+  int bits(bool is_unsigned) const {
+    if (is_unsigned) return low >= 0 && high < 256 ? 8 : kWide;
     for (const int width : {8, 16, 32})
       if (low >= -(std::int64_t{1} << (width - 1)) && high < std::int64_t{1} << (width - 1)) return width;
     return kWide;
@@ -118,6 +120,12 @@ class Narrowing {
     if (moves && needs_[0][blocks_[0].result] == kWide) {  // beside integers of 64 bits
       plan_.program = given;
       find_needs();
+    }
+    if (narrow_bits() == 16) {  // numbers up to 255 that are compared need 16 bits with a sign, and 8 without
+      unsigned_ = true;
+      find_needs();
+      unsigned_ = narrow_bits() == 8;
+      if (!unsigned_) find_needs();
     }
     mark();
   }
@@ -283,7 +291,7 @@ class Narrowing {
     needs_[b][r] = bits;
     changed_ = true;
   }
-  void exact(std::size_t b, int r) { need(b, r, intervals_[b][r].bits()); }
+  void exact(std::size_t b, int r) { need(b, r, intervals_[b][r].bits(unsigned_)); }
 
   // Sets the widths that an instruction needs of its arguments, whatever others need.
   void need_arguments(std::size_t b, int r) {
@@ -329,7 +337,7 @@ class Narrowing {
     for (int k = 0; k < 4; ++k)
       if (is_integer(k)) {
         exact(b, i.arguments[k]);
-        if (is_constant(b, i.arguments[k])) need(b, r, intervals_[b][i.arguments[k]].bits());
+        if (is_constant(b, i.arguments[k])) need(b, r, intervals_[b][i.arguments[k]].bits(unsigned_));
       }
   }
 
@@ -367,18 +375,26 @@ class Narrowing {
     }
   }
 
-  void mark() {
+  bool is_narrow(std::size_t b, int r) {
+    return instruction(b, r).integer && instruction(b, r).kind != In::kConstant && needs_[b][r] < kWide;
+  }
+  // The width of narrow registers; 0: there are none.
+  int narrow_bits() {
     int width = 0;
-    const auto is_narrow = [&](std::size_t b, int r) {
-      return instruction(b, r).integer && instruction(b, r).kind != In::kConstant && needs_[b][r] < kWide;
-    };
     for_each_live([&](std::size_t b, int r) {
       if (is_narrow(b, r)) width = std::max(width, needs_[b][r]);
     });
     const int root = blocks_[0].result;
-    if (is_constant(0, root) && is_result_narrow(0)) width = std::max(width, needs_[0][root]);
+    return is_constant(0, root) && is_result_narrow(0) ? std::max(width, needs_[0][root]) : width;
+  }
+
+  void mark() {
+    const int width = narrow_bits(), root = blocks_[0].result;
     if (width == 0) return;
-    plan_.narrow = width == 8 ? DataType::kInt8 : width == 16 ? DataType::kInt16 : DataType::kInt32;
+    plan_.narrow = unsigned_     ? DataType::kUint8
+                   : width == 8  ? DataType::kInt8
+                   : width == 16 ? DataType::kInt16
+                                 : DataType::kInt32;
     for_each_live([&](std::size_t b, int r) {
       if (is_narrow(b, r)) instruction(b, r).narrow = true;
     });
@@ -426,7 +442,7 @@ class Narrowing {
   DataType output_type_;
   const std::vector<DataType>& operand_types_;
   int reals_;  // bits of truth values beside reals
-  bool changed_ = true;
+  bool changed_ = true, unsigned_ = false;
   std::vector<std::vector<Interval>> intervals_;
   std::vector<std::vector<int>> needs_;
 };

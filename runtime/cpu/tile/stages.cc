@@ -97,12 +97,14 @@ class Extraction {
     taken_.clear();
     hoisted_.clear();
     before_ = stages.size();
-    const Element reduced = take_reductions(e);
-    return stages.empty() ? reduced : hoist(reduced);
+    return hoist(take_reductions(e));
   }
 
  private:
   static constexpr std::int64_t kWorthRepeats = 8;
+  // What is no statistic has to be worth a stage: so many operations, of as many elements.
+  static constexpr int kWorthWork = 6, kMostWork = 1000;
+  static constexpr std::int64_t kWorthElements = 2048;
 
   template <class F>
   static Element with_arguments(const Element& e, F change) {
@@ -128,28 +130,71 @@ class Extraction {
     if (const auto found = hoisted_.find(e); found != hoisted_.end()) return found->second;
     Element result = e;
     const Contents& contents = contents_of(e);
-    if (e->scalar == Scalar::kReal && contents.stages && contents.expensive) result = take_out(e, kWorthRepeats);
+    const bool follows = e->scalar == Scalar::kReal && contents.stages && contents.expensive;
+    const bool is_work = e->scalar != Scalar::kBoolean && contents.reads && contents.work >= kWorthWork;
+    if (follows || (is_work && element_count(sizes_) >= kWorthElements)) result = take_out(e, kWorthRepeats);
     // An element that a guard protects stays behind it.
     if (result == e && e->kind != Kind::kChoose && e->kind != Kind::kReduce)
-      result = with_arguments(e, [&](const Element& a) { return hoist(a); });
+      result = with_hoisted_positions(with_arguments(e, [&](const Element& a) { return hoist(a); }));
     hoisted_[e] = result;
     return result;
+  }
+
+  // Positions that are looked up, as those of a grid's samples are, which all channels share.
+  Element with_hoisted_positions(const Element& e) {
+    if (e->kind != Kind::kRead) return e;
+    std::vector<Element> known;
+    bool changes = false;
+    for_each_looked_up(*e, [&](const Element& looked_up) {
+      known.push_back(looked_up);
+      changes = changes || hoist(looked_up) != looked_up;
+    });
+    kept_.insert(kept_.end(), known.begin(), known.end());
+    if (!changes) return e;
+    ElementNode node = *e;
+    for (Index& index : node.position)
+      index = substitute(index, [&](const Atom& atom) -> std::optional<Index> {
+        if (atom.kind != Atom::Kind::kLoad) return std::nullopt;
+        return Index::load(hoist(atom.element));
+      });
+    return std::make_shared<const ElementNode>(std::move(node));
+  }
+  template <class F>
+  static void for_each_looked_up(const ElementNode& e, F f) {
+    for (const Index& index : e.position)
+      for_each_atom(index, [&](const Atom& atom) {
+        if (atom.kind == Atom::Kind::kLoad) f(atom.element);
+      });
   }
 
   struct Contents {
     bool stages = false;     // does it read some?
     bool expensive = false;  // does it take longer to compute than to read?
+    bool reads = false;      // does it depend on an operand?
+    int work = 0;            // operations of an element, by their time
   };
   const Contents& contents_of(const Element& e) {
+    constexpr int kSlow = 4, kLookUp = 6;
     const auto [entry, is_new] = contents_.try_emplace(e);
     if (!is_new) return entry->second;
-    Contents result{e->kind == Kind::kRead && e->operand >= given_,
-                    e->kind == Kind::kDivide || e->kind == Kind::kApply || e->kind == Kind::kSelect};
-    for (const Element& a : e->arguments) {
+    const bool slow = e->kind == Kind::kDivide || e->kind == Kind::kApply;
+    Contents result{e->kind == Kind::kRead && e->operand >= given_, slow || e->kind == Kind::kSelect, e->kind == Kind::kRead,
+                    slow                                                ? kSlow
+                    : e->arguments.empty() || e->kind == Kind::kConvert ? 0
+                                                                        : 1};
+    const auto add = [&](const Element& a) {
       const Contents& inner = contents_of(a);
       result.stages = result.stages || inner.stages;
       result.expensive = result.expensive || inner.expensive;
-    }
+      result.reads = result.reads || inner.reads;
+      result.work = std::min(kMostWork, result.work + inner.work);
+    };
+    for (const Element& a : e->arguments) add(a);
+    if (e->kind == Kind::kRead)
+      for_each_looked_up(*e, [&](const Element& looked_up) {
+        result.work += kLookUp;
+        add(looked_up);
+      });
     return contents_[e] = result;
   }
 

@@ -1,6 +1,7 @@
 // Expressions whose reductions serve many elements, computed in stages: softmax's maxima and sums, layer norm's means and
 // variances. A reduction that does not depend on every output axis becomes a tensor over the axes it depends on, and so does
-// what is computed from such tensors alone (a deviation). Several outputs share the stages that they have in common.
+// what is computed from such tensors alone (a deviation), and other work that many elements share, such as the places that a
+// grid samples in all channels. Several outputs share the stages that they have in common.
 #pragma once
 
 #include <memory>
