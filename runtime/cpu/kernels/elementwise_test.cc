@@ -250,7 +250,6 @@ TEST_CASE("elements of all types are moved") {
   }
 }
 
-// Rows along the last axis but one, if the last is short.
 TEST_CASE("repeated elements are copied in runs") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
@@ -316,7 +315,7 @@ TEST_CASE("normalizations over several of the last axes") {
 }
 
 TEST_CASE("linear functions by channel, within bounds, and with two slopes") {
-  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(48); ++seed) {
     CAPTURE(seed);
     ElementwiseBuilder b(seed);
     Sizes sizes{b.pick(1, 3), b.pick(1, 9)};
@@ -326,9 +325,15 @@ TEST_CASE("linear functions by channel, within bounds, and with two slopes") {
     Sizes slopes = by_channel;
     slopes[0] = sizes[1];
     ValueId y = kNoValue;
-    switch (seed % 5) {
+    const auto given = [&](double low) { return b.input(DataType::kFloat, slopes, low, 2); };  // numbers known in a run alone
+    switch (seed % 6) {
       case 0:
         y = b.batch_norm(x);
+        break;
+      case 5:
+        y = node(b.graph, "Mul", {node(b.graph, "Sub", {x, given(-2)})[0], b.constant(slopes)})[0];
+        y = node(b.graph, "Div", {y, node(b.graph, "Sqrt", {given(0.5)})[0]})[0];
+        if (b.pick(0, 1)) y = node(b.graph, "Add", {y, given(-1)})[0];
         break;
       case 1:
         y = node(b.graph, "HardSigmoid", {x}, {{"alpha", Real(0.3)}, {"beta", Real(0.4)}})[0];
@@ -361,6 +366,7 @@ TEST_CASE("special values pass through linear functions within bounds") {
   check_graph(b.graph, b.inputs, 1e-6);
 }
 
+// Rows along the last axis but one, if the last is short.
 TEST_CASE("short rows of several tensors") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);

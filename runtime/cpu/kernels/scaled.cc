@@ -1,6 +1,8 @@
 // Bounded linear functions of one tensor, with numbers by channel (a batch normalization alone, HardSigmoid, Clip), and two
-// slopes that meet at 0 (LeakyRelu, PRelu): one loop, where the tile engine has one for each operation.
+// slopes that meet at 0 (LeakyRelu, PRelu): one loop, where the tile engine has one for each operation. Numbers may be computed
+// when the step runs, as statistics of a batch are.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -20,28 +22,34 @@ namespace rewright::cpu {
 namespace {
 
 using Count = std::int64_t;
-using Numbers = std::vector<double>;
+
+// One number, or one for each channel.
+struct Numbers {
+  Element element;
+  bool by_channel = false, is_known = true;
+};
+Numbers number(double value) { return {real(value)}; }
 
 // min(high, max(low, (x - center) * factor + shift)), in the order in which it is written; or x times `factor` below 0, else x.
-// Numbers: one, or one for each channel.
 struct ScaledForm {
   int operand = -1;
-  Numbers center{0.0}, factor{1.0}, shift{-0.0};  // x + -0 is x
-  bool has_factor = false, has_shift = false;
+  Numbers center = number(0), factor = number(1), shift = number(-0.0);  // x + -0 is x
+  bool has_center = false, has_factor = false, has_shift = false;
   bool two_slopes = false;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 
   bool bounded() const {
     return low != -std::numeric_limits<double>::infinity() || high != std::numeric_limits<double>::infinity();
   }
-  bool is_plain() const { return !has_factor && !has_shift && !bounded() && !two_slopes && center == Numbers{0.0}; }
+  bool is_linear() const { return !bounded() && !two_slopes; }
+  bool is_plain() const { return is_linear() && !has_center && !has_factor && !has_shift; }
+  bool by_channel() const { return center.by_channel || factor.by_channel || shift.by_channel; }
+  bool is_known() const { return center.is_known && factor.is_known && shift.is_known; }
 };
 
 template <class F>
 Numbers each(const Numbers& a, const Numbers& b, F f) {
-  Numbers result(std::max(a.size(), b.size()));
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = f(a[a.size() == 1 ? 0 : i], b[b.size() == 1 ? 0 : i]);
-  return result;
+  return {f(a.element, b.element), a.by_channel || b.by_channel, a.is_known && b.is_known};
 }
 
 class ScaledReader {
@@ -60,20 +68,21 @@ class ScaledReader {
         return with_number(*e, [](ScaledForm f, const Numbers& c) { return added(std::move(f), c); });
       case Kind::kMultiply:
         return with_number(*e, [](ScaledForm f, const Numbers& c) {
-          return scaled(std::move(f), c, [](double x, double y) { return x * y; });
+          return scaled(std::move(f), c, [](const Element& x, const Element& y) { return x * y; });
         });
       case Kind::kDivide: {
         const auto c = numbers(e->arguments[1]);
         auto f = c ? read(e->arguments[0]) : std::nullopt;
         if (!f) return std::nullopt;
-        return scaled(std::move(*f), *c, [](double x, double y) { return x / y; });
+        return scaled(std::move(*f), *c, [](const Element& x, const Element& y) { return x / y; });
       }
       case Kind::kMaximum:
       case Kind::kMinimum:
         return with_number(*e, [&](ScaledForm f, const Numbers& c) -> std::optional<ScaledForm> {
-          if (c.size() != 1 || f.two_slopes || !(c[0] == c[0])) return std::nullopt;  // NOLINT: asks for NaN
-          f.low = e->kind == Kind::kMaximum ? std::max(f.low, c[0]) : std::min(f.low, c[0]);
-          f.high = e->kind == Kind::kMaximum ? std::max(f.high, c[0]) : std::min(f.high, c[0]);
+          const auto bound = c.by_channel || !c.is_known || f.two_slopes ? std::nullopt : evaluated(c);
+          if (!bound || std::isnan((*bound)[0])) return std::nullopt;
+          f.low = e->kind == Kind::kMaximum ? std::max(f.low, (*bound)[0]) : std::min(f.low, (*bound)[0]);
+          f.high = e->kind == Kind::kMaximum ? std::max(f.high, (*bound)[0]) : std::min(f.high, (*bound)[0]);
           return f;
         });
       default:
@@ -81,7 +90,35 @@ class ScaledReader {
     }
   }
 
+  // A program for the numbers, which are double. Null if it cannot be compiled.
+  std::unique_ptr<TileProgram> program_of(const Numbers& numbers) const {
+    std::vector<TileOperand> operands;
+    for (const ValueId v : e_.operands)
+      operands.push_back(v == kNoValue ? TileOperand() : TileOperand{planner_.info(v).type, planner_.info(v).sizes, kPlain});
+    const Indices position = numbers.by_channel ? Indices{e_.position[axis_]} : Indices();
+    return compile_tiles(numbers.element, position, {DataType::kDouble, sizes_of(numbers), kPlain}, std::move(operands),
+                         {Isa::kBaseline, true});
+  }
+
+  // The values of known numbers.
+  std::optional<std::vector<double>> evaluated(const Numbers& numbers) const {
+    if (numbers.element->kind == Kind::kConstant) return std::vector{numbers.element->real.value};
+    std::vector<double> result(static_cast<std::size_t>(element_count(sizes_of(numbers))));
+    std::vector<Tensor> tensors;
+    std::vector<const std::byte*> bytes;
+    for (const ValueId v : e_.operands) {
+      tensors.push_back(v == kNoValue ? Tensor() : planner_.constant(v));
+      bytes.push_back(tensors.back() ? tensors.back().bytes().data() : nullptr);
+    }
+    const auto program = program_of(numbers);
+    if (!program) return std::nullopt;
+    program->run(bytes.data(), reinterpret_cast<std::byte*>(result.data()), Workers(1));
+    return result;
+  }
+
  private:
+  Sizes sizes_of(const Numbers& numbers) const { return numbers.by_channel ? Sizes{sizes_[axis_]} : Sizes(); }
+
   std::optional<ScaledForm> read_operand(const ElementNode& e) const {
     const ValueId value = e_.operands[static_cast<std::size_t>(e.operand)];
     const ValueInfo info = planner_.info(value);
@@ -93,41 +130,28 @@ class ScaledReader {
     return result;
   }
 
-  // Known numbers: one, or one for each position along the axis.
+  // Numbers that depend on the position along the axis alone, if at all.
   std::optional<Numbers> numbers(const Element& e) const {
-    if (e->kind == Kind::kConstant && e->scalar == Scalar::kReal && e->real.symbol.empty()) return Numbers{e->real.value};
-    bool known = e->scalar == Scalar::kReal;
-    std::vector<TileOperand> operands(e_.operands.size());
-    std::vector<Tensor> tensors(e_.operands.size());
-    std::vector<const std::byte*> bytes(e_.operands.size());
+    if (e->scalar != Scalar::kReal || (e->kind == Kind::kConstant && !e->real.symbol.empty())) return std::nullopt;
+    Numbers result{e};
+    bool may_be_read = true;
     rewrite(e,
             [&](const ElementNode& read) -> Element {
-              const auto n = static_cast<std::size_t>(read.operand);
-              tensors[n] = planner_.constant(e_.operands[n]);
-              known = known && tensors[n];
-              if (!known) return nullptr;
-              operands[n] = {tensors[n].type(), tensors[n].sizes(), kPlain};
-              bytes[n] = tensors[n].bytes().data();
+              const ValueId value = e_.operands[static_cast<std::size_t>(read.operand)];
+              if (planner_.constant(value)) return nullptr;
+              result.is_known = false;
+              may_be_read = may_be_read && planner_.info(value).type == DataType::kFloat;
               return nullptr;
             },
             {});
     FreeVariables free;
-    Indices position;
-    Sizes sizes;
     for (const std::uint64_t id : free.of(*e)) {
       const Atom* const atom = axis_ < e_.position.size() ? e_.position[axis_].as_atom() : nullptr;
       if (atom == nullptr || atom->id != id) return std::nullopt;
-      position = {e_.position[axis_]};
-      sizes = {sizes_[axis_]};
+      result.by_channel = true;
     }
-    if (!known) return std::nullopt;
-    Numbers result(static_cast<std::size_t>(element_count(sizes)));
-    const auto program =
-        compile_tiles(e, position, {DataType::kDouble, sizes, kPlain}, std::move(operands), {Isa::kBaseline, true});
-    if (!program) return std::nullopt;
-    program->run(bytes.data(), reinterpret_cast<std::byte*>(result.data()), Workers(1));
-    const bool finite = std::all_of(result.begin(), result.end(), [](double v) { return std::isfinite(v); });
-    return finite ? std::optional(std::move(result)) : std::nullopt;
+    if (!may_be_read) return std::nullopt;
+    return result;
   }
 
   template <class F>
@@ -143,16 +167,19 @@ class ScaledReader {
   }
 
   static std::optional<ScaledForm> added(ScaledForm f, const Numbers& c) {
-    if (f.bounded() || f.two_slopes) return std::nullopt;
-    if (!f.has_factor && !f.has_shift && f.center == Numbers{0.0})
-      f.center = each(c, Numbers{0.0}, [](double x, double) { return -x; });
-    else
-      f.shift = f.has_shift ? each(f.shift, c, [](double x, double y) { return x + y; }) : c, f.has_shift = true;
+    if (!f.is_linear()) return std::nullopt;
+    if (!f.has_center && !f.has_factor && !f.has_shift) {
+      f.center = each(number(-1), c, [](const Element& x, const Element& y) { return x * y; });
+      f.has_center = true;
+    } else {
+      f.shift = f.has_shift ? each(f.shift, c, [](const Element& x, const Element& y) { return x + y; }) : c;
+      f.has_shift = true;
+    }
     return f;
   }
   template <class By>
   static std::optional<ScaledForm> scaled(ScaledForm f, const Numbers& c, By by) {
-    if (f.bounded() || f.two_slopes) return std::nullopt;
+    if (!f.is_linear()) return std::nullopt;
     f.factor = each(f.factor, c, by);
     if (f.has_shift) f.shift = each(f.shift, c, by);
     f.has_factor = true;
@@ -166,13 +193,13 @@ class ScaledReader {
       const Element &above = e.arguments[side], &below = e.arguments[1 - side];
       if (above->kind != Kind::kMaximum || below->kind != Kind::kMultiply) continue;
       const auto positive = read(above);
-      if (!positive || positive->has_factor || positive->has_shift || positive->center != Numbers{0.0} || positive->low != 0 ||
+      if (!positive || positive->has_factor || positive->has_shift || positive->has_center || positive->low != 0 ||
           positive->high != kInfinity)
         continue;
       for (std::size_t n = 0; n < 2; ++n) {
         const auto negative = below->arguments[n]->kind == Kind::kMinimum ? read(below->arguments[n]) : std::nullopt;
         if (!negative || negative->operand != positive->operand || negative->has_factor || negative->has_shift ||
-            negative->center != Numbers{0.0} || negative->low != -kInfinity || negative->high != 0)
+            negative->has_center || negative->low != -kInfinity || negative->high != 0)
           continue;
         const auto slope = numbers(below->arguments[1 - n]);
         if (!slope) return std::nullopt;
@@ -192,45 +219,91 @@ class ScaledReader {
   std::size_t axis_;
 };
 
+// The center, the factor and the shift: values, or a program that computes them from the step's inputs.
+struct ChannelNumbers {
+  std::vector<double> values;
+  std::unique_ptr<TileProgram> program;
+  bool by_channel = false;
+};
+
 class ScaledKernel final : public Kernel {
  public:
-  // The tensor is [..., channels, row].
-  ScaledKernel(const ScaledForm& form, Count rows, Count channels, Count row, const ScalingLoops& loops)
-      : rows_(rows), row_(row), two_slopes_(form.two_slopes), loops_(loops) {
-    const auto at = [](const Numbers& numbers, std::size_t c) {
-      return static_cast<float>(numbers[numbers.size() == 1 ? 0 : c]);
-    };
-    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c)
-      channels_.push_back({at(form.center, c), at(form.factor, c), at(form.shift, c)});
-    low_ = static_cast<float>(form.low), high_ = static_cast<float>(form.high);
+  // The tensor is [..., channels, row], and input `operand` of the step.
+  ScaledKernel(const ScaledForm& form, std::array<ChannelNumbers, 3> numbers, int operand, Count rows, Count channels,
+               Count row, const ScalingLoops& loops)
+      : numbers_(std::move(numbers)),
+        operand_(static_cast<std::size_t>(operand)),
+        rows_(rows),
+        channels_(channels),
+        row_(row),
+        two_slopes_(form.two_slopes),
+        low_(static_cast<float>(form.low)),
+        high_(static_cast<float>(form.high)),
+        loops_(loops) {}
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(channels_) * (sizeof(double) + numbers_.size() * sizeof(float));
   }
 
   void run(const Call& call) const override {
-    const auto* const x = reinterpret_cast<const float*>(call.inputs[0]);
+    float* const numbers = evaluate(call);
+    const auto* const x = reinterpret_cast<const float*>(call.inputs[operand_]);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const Count parts = (row_ + kPart - 1) / kPart, channels = std::ssize(channels_);
+    const Count parts = (row_ + kPart - 1) / kPart;
     call.workers.for_each(rows_ * parts, static_cast<double>(rows_ * row_) / kElements, [&](Count unit, int) {
       const Count row = unit / parts, first = unit % parts * kPart, at = row * row_ + first, n = std::min(kPart, row_ - first);
-      const Channel& c = channels_[static_cast<std::size_t>(row % channels)];
+      const float *const center = numbers + row % channels_, *const factor = center + channels_,
+                         *const shift = factor + channels_;
       if (two_slopes_)
-        loops_.two_slopes(y + at, x + at, n, c.factor);
+        loops_.two_slopes(y + at, x + at, n, *factor);
       else
-        loops_.scale(y + at, x + at, n, {c.center, c.factor, c.shift, low_, high_});
+        loops_.scale(y + at, x + at, n, {*center, *factor, *shift, low_, high_});
     });
   }
 
  private:
   static constexpr Count kPart = 1 << 14;  // elements of a row that are computed at once
   static constexpr double kElements = 4;   // per nanosecond
-  struct Channel {
-    float center, factor, shift;
-  };
-  Count rows_, row_;
+
+  // Numbers as floats, one kind after the other.
+  float* evaluate(const Call& call) const {
+    auto* const computed = reinterpret_cast<double*>(call.scratch);
+    auto* const result = reinterpret_cast<float*>(computed + channels_);
+    float* next = result;
+    for (const ChannelNumbers& n : numbers_) {
+      if (n.program) n.program->run(call.inputs.data(), call.scratch, Workers(1));
+      const double* const values = n.program ? computed : n.values.data();
+      for (Count c = 0; c < channels_; ++c) *next++ = static_cast<float>(values[n.by_channel ? c : 0]);
+    }
+    return result;
+  }
+
+  std::array<ChannelNumbers, 3> numbers_;
+  std::size_t operand_;
+  Count rows_, channels_, row_;
   bool two_slopes_;
+  float low_, high_;
   const ScalingLoops& loops_;
-  std::vector<Channel> channels_;
-  float low_ = 0, high_ = 0;
 };
+
+// nullopt if numbers cannot be computed, or are known and not finite.
+std::optional<std::array<ChannelNumbers, 3>> channel_numbers(const ScaledReader& reader, const ScaledForm& form) {
+  std::array<ChannelNumbers, 3> result;
+  std::size_t next = 0;
+  for (const Numbers* numbers : {&form.center, &form.factor, &form.shift}) {
+    ChannelNumbers& n = result[next++];
+    n.by_channel = numbers->by_channel;
+    if (!numbers->is_known) {
+      n.program = reader.program_of(*numbers);
+      if (!n.program) return std::nullopt;
+      continue;
+    }
+    auto values = reader.evaluated(*numbers);
+    if (!values || !std::all_of(values->begin(), values->end(), [](double v) { return std::isfinite(v); })) return std::nullopt;
+    n.values = std::move(*values);
+  }
+  return result;
+}
 
 // Is more done than one loop of the tile engine does?
 bool is_worth_a_loop(const Element& e) {
@@ -246,7 +319,7 @@ bool has_exact_bounds(const ScaledForm& f) {
 
 bool plan_scaled(Planner& planner, const Expression& e) {
   using Kind = ElementNode::Kind;
-  constexpr Count kShortRow = 8;
+  constexpr Count kShortRow = 8, kWorthComputing = 4096;
   const Kind kind = e.element->kind;
   if (kind != Kind::kAdd && kind != Kind::kMultiply && kind != Kind::kMaximum && kind != Kind::kMinimum) return false;
   const ValueInfo out = planner.info(e.result);
@@ -256,18 +329,28 @@ bool plan_scaled(Planner& planner, const Expression& e) {
   for (std::size_t axis = 0; axis < std::max<std::size_t>(1, out.sizes.size()); ++axis) {
     if (axis < out.sizes.size()) row /= out.sizes[axis];
     if (row < kShortRow && axis > 0) return false;
-    const auto form = ScaledReader(planner, e, out.sizes, axis).read(e.element);
+    const ScaledReader reader(planner, e, out.sizes, axis);
+    const auto form = reader.read(e.element);
     if (!form) continue;
-    const bool by_channel = form->center.size() > 1 || form->factor.size() > 1 || form->shift.size() > 1;
+    const bool by_channel = form->by_channel();
     if (form->is_plain() || !(by_channel || form->bounded() || form->two_slopes) || !has_exact_bounds(*form)) return false;
     if (by_channel && row < kShortRow) return false;
+    const Count all = element_count(out.sizes), length = by_channel ? row : all;
+    const bool has_all = std::find(e.operands.begin(), e.operands.end(), kNoValue) == e.operands.end();
+    if (!form->is_known() && (all < kWorthComputing || !has_all)) return false;
     const ValueId operand = e.operands[static_cast<std::size_t>(form->operand)];
     if (const auto layouts = planner.layouts(operand); !layouts.empty() && !layouts[0].plain()) return false;
-    const Count all = element_count(out.sizes), length = by_channel ? row : all;
-    const int x = planner.storage(operand, kPlain), y = planner.add_value(e.result, kPlain);
-    Step& step = planner.add_step(std::make_unique<ScaledKernel>(*form, all / length, by_channel ? out.sizes[axis] : 1, length,
-                                                                 loops_for<ScalingLoops>(planner.options().isa)),
-                                  {x}, {y});
+    auto numbers = channel_numbers(reader, *form);
+    if (!numbers) return false;
+    std::vector<int> inputs;
+    for (const ValueId v : e.operands)
+      if (!form->is_known() || v == operand) inputs.push_back(planner.storage(v, kPlain));
+    const int place = form->is_known() ? 0 : form->operand, x = inputs[static_cast<std::size_t>(place)],
+              y = planner.add_value(e.result, kPlain);
+    Step& step = planner.add_step(
+        std::make_unique<ScaledKernel>(*form, std::move(*numbers), place, all / length, by_channel ? out.sizes[axis] : 1,
+                                       length, loops_for<ScalingLoops>(planner.options().isa)),
+        std::move(inputs), {y});
     if (!planner.options().replacements.empty()) step.read_in_place = {x};
     return true;
   }

@@ -83,8 +83,14 @@ class TopKKernel final : public Kernel {
       };
       std::int64_t t = s_.count;
       for (; t + kBlock <= s_.x.size; t += kBlock) {
-        if (has_none_of(x, t, keys.front())) {
+        if (has_none_of(x, t, kBlocks * kBlock, keys.front())) {
           t += (kBlocks - 1) * kBlock;
+          continue;
+        }
+        if (has_none_of(x, t, kBlock, keys.front())) continue;
+        if (extreme_ != nullptr && s_.x.after == 1) {
+          for (std::int64_t n = t; n < t + kBlock; ++n)
+            if (!is_no_better(reinterpret_cast<const T*>(x)[n], limit_element(x, keys.front()))) offer(number(n), n);
           continue;
         }
         Bits block[kBlock], least = static_cast<Bits>(~Bits{0});
@@ -109,14 +115,15 @@ class TopKKernel final : public Kernel {
     }
   }
 
-  // Is none of the elements of the next blocks better than that of a key?
-  bool has_none_of(const Bits* x, std::int64_t t, Key key) const {
-    if (extreme_ == nullptr || s_.x.after != 1 || t + kBlocks * kBlock > s_.x.size) return false;
-    const auto* const elements = reinterpret_cast<const T*>(x);
-    const T found = extreme_(elements + t, kBlocks * kBlock),
-            limit = elements[static_cast<std::int64_t>(key & ((Key{1} << kPositionBits) - 1))];
-    return s_.largest ? found <= limit : found >= limit;  // not for NaN
+  // Is none of the next elements better than that of a key?
+  bool has_none_of(const Bits* x, std::int64_t t, std::int64_t count, Key key) const {
+    if (extreme_ == nullptr || s_.x.after != 1 || t + count > s_.x.size) return false;
+    return is_no_better(extreme_(reinterpret_cast<const T*>(x) + t, count), limit_element(x, key));
   }
+  T limit_element(const Bits* x, Key key) const {
+    return reinterpret_cast<const T*>(x)[static_cast<std::int64_t>(key & ((Key{1} << kPositionBits) - 1))];
+  }
+  bool is_no_better(T element, T limit) const { return s_.largest ? element <= limit : element >= limit; }  // not for NaN
 
   TopKShape s_;
   Bits infinity_;
