@@ -82,6 +82,10 @@ void ProductTask::finish(const float* partial, float* y, std::span<const float* 
     const RowOperation& o = operations[i];
     if (o.function)
       loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
+    else if (o.alpha != 1)
+      for (Count r = 0; r < bottom - top; ++r)
+        for (Count c = 0; c < columns; ++c)
+          result[r * y_rows + c] += o.alpha * addends[i][(top + r) * o.row_stride + first + c];
     else
       loops->add(result, y_rows, addends[i] + top * o.row_stride + first, o.row_stride, bottom - top, columns);
   }

@@ -12,10 +12,10 @@
 
 namespace rewright::cpu {
 
-// An operation after the product on every element: a function, or the addition of a tensor.
+// An operation after the product on every element: a function, or the addition of a tensor times `alpha`.
 struct RowOperation {
   std::optional<RowFunction> function;  // nullopt: an addition
-  float alpha = 0, beta = 0;
+  float alpha = 1, beta = 0;
   int input = -1;  // number of the addend among the step's inputs; its columns are contiguous
   std::int64_t row_stride = 0;
   std::vector<std::int64_t> batch_strides{};

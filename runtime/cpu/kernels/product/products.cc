@@ -135,6 +135,7 @@ class ProductPlan final : public NodePlan {
     const Node& node = product->node_;
     if (node.inputs[0] != rows.outputs[0] || node.inputs[1] == rows.outputs[0] || planner.has(node, 2)) return false;
     if (product->p_.alpha != 1 || product->trans_a_ || product->p_.batch != p_.batch) return false;
+    if (addend_ && beta_ != 1) return false;
     if (!is_row_softmax(planner, rows)) return false;
     values_.emplace(node.inputs[1], product->p_, product->trans_b_);
     return true;
@@ -383,8 +384,9 @@ class ProductPlan final : public NodePlan {
       }
     }
     std::size_t addition = 0;
-    const auto add = [&](ValueId value, const std::vector<std::int64_t>& strides) {
+    const auto add = [&](ValueId value, const std::vector<std::int64_t>& strides, double factor = 1) {
       RowOperation operation;
+      operation.alpha = static_cast<float>(factor);
       operation.input = static_cast<int>(inputs.size());
       operation.row_stride = strides[strides.size() - 2];
       operation.batch_strides.assign(strides.begin(), strides.end() - 2);
@@ -402,7 +404,7 @@ class ProductPlan final : public NodePlan {
       if (o.eltwise)
         result.operations.push_back({row_function(*o.eltwise), o.eltwise->alpha, o.eltwise->beta, -1, 0, {}});
       else if (addend_ && addition == 0)
-        add(epilogue_.additions()[addition++], *addend_);
+        add(epilogue_.additions()[addition++], *addend_, beta_);
       else
         add(epilogue_.additions()[addition++], plain_strides(sizes));
     }
@@ -458,7 +460,7 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   if (planner.has(node, 2)) {
     const Tensor& c = planner.constant(node.inputs[2]);
     const bool by_column = c && (c.size() == 1 || (c.size() == p.n && c.sizes().back() == p.n));
-    if (!by_column && product.beta == 1 && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
+    if (!by_column && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
     if (!by_column && !addend) way = Way::kBlas;
   }
   return std::make_unique<ProductPlan>(node, std::move(p), a.type, product.beta, product.a_transposed, product.b_transposed,
