@@ -103,7 +103,7 @@ class Extraction {
  private:
   static constexpr std::int64_t kWorthRepeats = 8;
   // What is no statistic has to be worth a stage: so many operations, of as many elements.
-  static constexpr int kWorthWork = 6, kMostWork = 1000;
+  static constexpr int kWorthWork = 12, kMostWork = 1000;
   static constexpr std::int64_t kWorthElements = 2048;
 
   template <class F>
@@ -174,7 +174,7 @@ class Extraction {
     int work = 0;            // operations of an element, by their time
   };
   const Contents& contents_of(const Element& e) {
-    constexpr int kSlow = 4, kLookUp = 6;
+    constexpr int kSlow = 4, kLookUp = 12;
     const auto [entry, is_new] = contents_.try_emplace(e);
     if (!is_new) return entry->second;
     const bool slow = e->kind == Kind::kDivide || e->kind == Kind::kApply;
