@@ -1,5 +1,7 @@
 #include "plans/pipelines/pipeline_schedule.h"
 
+#include <map>
+
 #include "base/error.h"
 
 namespace rewright::plans {
@@ -32,6 +34,20 @@ PipelineSchedule with_gradients_apart(const PipelineSchedule& schedule) {
       apart.push_back(a);
     }
     list = std::move(apart);
+  }
+  return result;
+}
+
+PipelineSchedule first_step(const PipelineSchedule& schedule) {
+  PipelineSchedule result = schedule;
+  result.steps = 1;
+  for (auto& list : result.processes) {
+    std::map<std::uint32_t, std::size_t> updates, done;  // by stage
+    for (const PipelineAction& a : list) updates[a.stage] += a.kind == ActionKind::kUpdate;
+    std::erase_if(list, [&](const PipelineAction& a) {
+      return a.kind == ActionKind::kUpdate ? done[a.stage]++ >= updates[a.stage] / schedule.steps
+                                           : a.micro_batch >= schedule.micro_batches;
+    });
   }
   return result;
 }

@@ -244,8 +244,9 @@ PipelineTimes simulate_pipeline(Simulation& simulation, const Pipeline& pipeline
                                 const MicroBatchRoles& roles, const OperatorSeconds& seconds, bool alone) {
   const std::vector<StageWork> work = stage_work(simulation.machine(), pipeline, group, roles, seconds);
   const bool trains = pipeline.schedule.gradients != GradientActions::kNone;
-  const PipelineSchedule schedule =
-      trains && pipeline.schedule.steps == 1 && !alone ? repeated(pipeline.schedule, kSimulatedSteps) : pipeline.schedule;
+  const PipelineSchedule schedule = alone                                    ? first_step(pipeline.schedule)
+                                    : trains && pipeline.schedule.steps == 1 ? repeated(pipeline.schedule, kSimulatedSteps)
+                                                                             : pipeline.schedule;
   const auto passes = PipelineStep(simulation, pipeline, group, work, schedule).put();
   simulation.run();
   PipelineTimes result;

@@ -50,6 +50,21 @@ constexpr StageSeconds kEqual{1, 1, 1, 0}, kBackwardTwice{1, 1, 1, 0}, kBackward
 
 }  // namespace
 
+TEST_CASE("the first step of schedules whose steps overlap is a schedule, and of others all", "[pipelines]") {
+  for (const std::string& name : schedule_names())
+    for (const std::size_t processes : {2, 4}) {
+      const PipelineSchedule schedule = named_schedule(name, {processes, 8}), first = first_step(schedule);
+      INFO(name << " on " << processes);
+      const ScheduleCheck check = check_schedule(first);
+      INFO(check.reason);
+      REQUIRE(check.fault == ScheduleFault::kNone);
+      REQUIRE(first.actions() * schedule.steps == schedule.actions());
+      if (schedule.steps == 1) REQUIRE(first == schedule);
+      // As if it were repeated, for several steps of weights that are not stale.
+      if (name == "pipedream-2bw") REQUIRE(first.processes == named_schedule("1f1b", {processes, 8}).processes);
+    }
+}
+
 TEST_CASE("GPipe and 1F1B wait (p-1)/(m+p-1) and hold m and p micro-batches", "[pipelines]") {
   for (const char* name : {"gpipe", "1f1b"})
     each_size(name, [&](ScheduleSize size, const PipelineSchedule& schedule) {
