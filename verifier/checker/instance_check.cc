@@ -217,7 +217,8 @@ bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
     std::vector<std::string> candidates;
     collect_symbols(*broken[random() % broken.size()], candidates);
     if (candidates.empty()) return false;
-    e.symbols[candidates[random() % candidates.size()]] = static_cast<std::int64_t>(random() % (step < 1000 ? 5 : 9));
+    const std::int64_t number = static_cast<std::int64_t>(random() % (step < 1000 ? 5 : 9));
+    e.symbols[candidates[random() % candidates.size()]] = step < 2000 ? number : number - 4;  // at last also negative ones
   }
   return false;
 }
