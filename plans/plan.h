@@ -27,7 +27,7 @@ struct PlanPrediction {
   std::vector<double> peak_bytes, bytes_sent, computing_seconds, exchanging_seconds;  // by process
   std::vector<double> node_seconds;                                                   // of what is cut last
   std::optional<double> bubble;  // of a pipeline: the share of a step in which a process does not compute, mean over them
-  // Of a pipeline, whose steps follow each other: of a step that begins when the one before is done in all processes.
+  // Pipelines only, whose steps overlap: of a step that begins when the one before is done in all processes.
   std::optional<double> seconds_alone;
 
   double most_bytes() const;  // of the fullest process

@@ -231,7 +231,7 @@ class AxisSearch {
         if (const auto value = bindings.try_evaluate(q.value)) bindings.bind(q.name, *value);
   }
 
-  // What a list or an axis may be without the axis: an entry less, an axis renumbered, or both.
+  // Values that a list or an axis may have without the axis: an entry less, an axis renumbered, or both.
   std::vector<AttributeValue> smaller(const AttributeValue& value, const std::vector<std::size_t>& axes) const {
     std::vector<AttributeValue> result{value};
     const auto add = [&](AttributeValue v) {
@@ -370,7 +370,7 @@ class AxisSearch {
     for (const Condition& c : small[0].typing) needed.push_back(guard(c));
     for (const Guard& g : needed)
       if (!is_known(g)) return false;
-    // What is known beyond that is about the axis. From it follows that the target is well-typed, and as large, along the axis.
+    // All else that is known is about the axis. From it follows that the target is well-typed, and as large, along the axis.
     Guards about_axis, known_below;
     for (const Condition& c : small[1].typing) known_below.push_back(guard(c));
     for (const Guard& g : case_.hypotheses)

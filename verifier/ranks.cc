@@ -8,7 +8,7 @@ namespace rewright::proof {
 
 namespace {
 
-// Which arguments of a call are positions in a list, or its length.
+// Marks the arguments of a call that are positions in a list, or its length.
 std::string_view positions_of(const std::string& function) {
   if (function == "slice") return "-ii";
   if (function == "identity") return "i";

@@ -93,7 +93,7 @@ TEST_CASE("a rule whose lowest rank has too many cases is not proved", "[ranks]"
   CHECK(proof.open_question == "there are more than 3 cases of the lowest rank");
 }
 
-// What is concluded from ranks up to 3 is proved of ranks 4 and 5 by enumeration.
+// Conclusions from ranks up to 3 are proved of ranks 4 and 5 by enumeration.
 TEST_CASE("higher ranks are as the argument says", "[ranks][long]") {
   std::size_t concluded = 0;
   for (const char* file :

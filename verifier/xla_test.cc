@@ -61,7 +61,7 @@ TEST_CASE("XLA's rules are proved, and the checker accepts the proofs", "[xla][l
   }
 }
 
-// Those that stay open are at least not wrong as far as random instances tell.
+// Rules that stay open are at least not wrong as far as random instances tell.
 TEST_CASE("rules of XLA's that are not proved are not refuted", "[xla]") {
   for (const Rule& rule : read_rules(std::filesystem::path("rules/xla/open/open.rules"))) {
     INFO(rule.name);

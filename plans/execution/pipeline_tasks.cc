@@ -66,7 +66,7 @@ class FactFinder {
       refuse(n, "micro-batches are computed again when all of them are done");
   }
 
-  // What no new weight needs, and reads sums of other stages, waits until the schedule is done.
+  // Nodes that no new weight needs, and that read sums of other stages, wait until the schedule is done.
   void find_late() {
     const auto nodes = graph_.nodes();
     std::set<ValueId> needed;

@@ -1,4 +1,4 @@
-// What each process of a pipeline does in a step, in order, and what it sends behind that: the actions of the schedule, and a
+// Tasks of each process of a pipeline in a step, in order, with the messages behind each: the actions of the schedule, and a
 // beginning and an end for each of the process's stages.
 //
 // Sender and receiver read the same lists, so that a message needs no name: messages between two processes are received in the
@@ -45,7 +45,7 @@ struct ProcessTasks {
   std::vector<std::vector<StageMessage>> sends;  // behind each task
 };
 
-// What a node computes in a step: kAfter is kUpdate or kEnd.
+// The kind of task of each node: kAfter is kUpdate or kEnd.
 struct TaskFacts {
   std::vector<TaskKind> nodes;                 // by position
   std::vector<std::vector<std::size_t>> sums;  // by stage: nodes that add up, or put together, micro-batches
@@ -58,7 +58,7 @@ struct PipelineTasks {
   std::vector<std::vector<std::uint32_t>> processes;  // by stage, in ascending order
   std::size_t updates = 1;                            // of a step
 };
-// Of a schedule without a fault. Throws Error(kUnsupported) if the updates of stages are for different micro-batches.
+// The tasks of a schedule without a fault. Throws Error(kUnsupported) if the updates of stages are for different micro-batches.
 PipelineTasks pipeline_tasks(const Pipeline& pipeline, const GroupGraph& group, const TaskFacts& facts);
 
 }  // namespace rewright::plans

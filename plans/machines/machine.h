@@ -66,7 +66,7 @@ class Machine {
   // The links between two devices, in the order of their passage; none from a device to itself. The same on every call.
   std::vector<LinkNumber> route(std::size_t from, std::size_t to) const;
   void route(std::size_t from, std::size_t to, std::vector<LinkNumber>& links) const;  // appends them
-  // Those of the nodes that collectives go around; none where they go around one in the order of the ranks.
+  // Rings of nodes that collectives go around; none where they go around one in the order of the ranks.
   std::span<const Ring> rings() const { return rings_; }
   // A message alone on its way: the links' latencies, and the bytes at the rate of the slowest.
   double message_seconds(std::size_t from, std::size_t to, double bytes) const;

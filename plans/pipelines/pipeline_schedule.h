@@ -61,7 +61,7 @@ struct PipelineSchedule {
 PipelineSchedule for_inference(PipelineSchedule schedule);
 // Gradients of weights as actions of their own, each right behind that of the inputs.
 PipelineSchedule with_gradients_apart(const PipelineSchedule& schedule);
-// What the first step's micro-batches need of a schedule of several steps, as if no other came.
+// The actions of a schedule of several steps that the first step's micro-batches need, as if no other step came.
 PipelineSchedule first_step(const PipelineSchedule& schedule);
 // Several steps of a synchronous schedule, one behind the other in each process's list.
 PipelineSchedule repeated(const PipelineSchedule& schedule, std::size_t steps);

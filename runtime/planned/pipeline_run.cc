@@ -46,7 +46,7 @@ struct SumState {
   Tensor total;
 };
 
-// Of a stage.
+// A stage's sessions, by kind of task.
 struct PreparedStage {
   std::array<std::unique_ptr<Session>, kTaskKinds> sessions;
   std::set<ValueId> read;  // weights that passes read, of which there are versions
@@ -61,7 +61,7 @@ struct PipelineRun::Prepared {
   PreparedStages stages;
 };
 
-// What one run leaves to the next.
+// State that one run leaves to the next.
 struct PipelineRun::History {
   std::size_t steps = 0;
   std::map<std::uint32_t, Versions> versions;
@@ -278,7 +278,7 @@ class StepOfPipeline {
     for (std::size_t o = 0; o < results.size(); ++o) into[piece.outputs[o]] = std::move(results[o]);
   }
 
-  // What is computed once of a version of the weights.
+  // Values that are computed once of a version of the weights.
   Tensors& once(std::uint32_t stage, int version) {
     const auto [found, is_new] = once_.try_emplace({stage, version});
     if (is_new) compute({TaskKind::kBefore, stage, 0, version}, found->second);
@@ -326,7 +326,7 @@ class StepOfPipeline {
     return result;
   }
 
-  // What nothing reads any more.
+  // Drops what nothing reads any more.
   void drop(const StageTask& task) {
     if (task.kind != TaskKind::kBefore) {
       auto& values = is_pass(task.kind) ? micro_batches_ : all_;

@@ -213,7 +213,7 @@ std::vector<double> losses_of(const Graph& model, const Plan& plan, std::size_t 
   return losses;
 }
 
-// The same by the papers' formulas: one process that keeps all versions of all weights.
+// Losses by the papers' formulas: one process that keeps all versions of all weights.
 std::vector<double> stale_losses(const Graph& model, const Plan& plan, std::size_t processes, std::size_t micro_batches,
                                  const std::vector<Batch>& batches, bool is_2bw) {
   const std::int64_t size = kBatch / static_cast<std::int64_t>(micro_batches);

@@ -1,4 +1,4 @@
-// What builds random graphs for the sweep: inputs and constants of random elements, sizes of models.
+// Builds random graphs for the sweep: inputs and constants of random elements, sizes of models.
 #pragma once
 
 #include <algorithm>

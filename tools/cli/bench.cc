@@ -167,7 +167,7 @@ std::vector<double> time_rounds(const std::function<void()>& run, double seconds
   return rounds;
 }
 
-// What each process does in a round.
+// The work of each process in a round.
 std::function<void()> prepared_run(const plans::Plan& plan, PlannedBench bench, const BenchOptions& options,
                                    const Backend& backend, Communicator& processes) {
   const SessionOptions session{.threads = thread_count(options.common), .kernels = options.kernels};

@@ -143,7 +143,7 @@ bool round_row(const ByteRow& row, const float* a, Count stride, const BlockShap
 }
 
 // ---- Products
-// Of one row, memory is the bound: the processor's own prefetching ends with each page (7.5 GB/s where reading alone has 11.5;
+// For one row memory is the bound: the processor's own prefetching ends with each page (7.5 GB/s where reading alone has 11.5;
 // with this 11.8).
 inline void ask_for(const std::byte* at) {
   constexpr Count kAhead = 4096;

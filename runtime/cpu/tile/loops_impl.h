@@ -84,7 +84,7 @@ inline void fold_lanes(T* lanes, F f) {
   for (Count l = 0; l < kWidth; ++l) lanes[l] = f(lanes[l], lanes[l + kWidth]);
   if constexpr (kWidth > 1) fold_lanes<kWidth / 2>(lanes, f);
 }
-// What fills no lanes is read with elements before it, which do not count again.
+// The last elements, which fill no lanes, are read together with elements before them, which do not count again.
 template <class T, class F>
 inline T fold(const T* a, Count n, T identity, F f) {
   T lanes[kLanes];

@@ -102,7 +102,7 @@ class Extraction {
 
  private:
   static constexpr std::int64_t kWorthRepeats = 8;
-  // What is no statistic has to be worth a stage: so many operations, of as many elements.
+  // Work other than statistics is worth a stage from so many operations and so many elements on.
   static constexpr int kWorthWork = 12, kMostWork = 1000;
   static constexpr std::int64_t kWorthElements = 2048;
 
