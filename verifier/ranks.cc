@@ -35,7 +35,7 @@ void RankArgument::note_lengths(const SymbolicCase& c) {
   for (const TensorType& type : c.inputs) ranks += " " + std::to_string(type.rank()), highest = std::max(highest, type.rank());
   for (const auto& [name, value] : c.bindings.values()) {
     const auto* list = std::get_if<Indices>(&value);
-    const auto computes = [&](const Quantity& q) { return q.name == name; };
+    const auto computes = [&name = name](const Quantity& q) { return q.name == name; };
     if (!list || std::any_of(rule_.quantities.begin(), rule_.quantities.end(), computes)) continue;
     const auto [known, is_new] = lengths_.emplace(name + ranks, list->size());
     if (known->second != list->size() || list->size() > highest) open_list_ = name;

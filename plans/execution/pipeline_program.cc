@@ -261,7 +261,7 @@ class PipelineProgramMaker {
       const ValueKind kind = program_.values[v].kind;
       if (kind != ValueKind::kMicroBatch && kind != ValueKind::kAll) continue;
       const bool is_output = std::ranges::any_of(
-          program_.outputs, [&](const PipelineOutput& o) { return o.value == v && o.stage == s && !o.input; });
+          program_.outputs, [&, v = v](const PipelineOutput& o) { return o.value == v && o.stage == s && !o.input; });
       if (is_output) continue;
       TaskKind last = *kinds.rbegin();
       if (kind == ValueKind::kMicroBatch) last = std::min(last, TaskKind::kWeights);

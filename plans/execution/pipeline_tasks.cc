@@ -20,7 +20,6 @@ class FactFinder {
       : pipeline_(pipeline),
         group_(group),
         graph_(group.graph),
-        roles_(roles),
         producers_(graph_.producers()),
         parts_(parts_of_stages(pipeline, graph_, roles)) {}
 
@@ -93,7 +92,6 @@ class FactFinder {
   const Pipeline& pipeline_;
   const GroupGraph& group_;
   const Graph& graph_;
-  const MicroBatchRoles& roles_;
   const std::vector<std::int32_t> producers_;
   const std::vector<StagePart> parts_;
   TaskFacts result_;
