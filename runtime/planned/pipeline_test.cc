@@ -355,7 +355,7 @@ TEST_CASE("pipelines: a step that is not finite changes nothing") {
   }
 }
 
-TEST_CASE("pipelines: inference of random graphs by all schedules") {
+TEST_CASE("pipelines: inference of random graphs by all schedules", "[long]") {
   for (unsigned seed = 0; seed < 8; ++seed) {
     RandomGraph g(seed);
     ValueId x = g.input({8, 5}), scale = g.input({5});
