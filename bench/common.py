@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -34,6 +35,12 @@ def use_environment():
         sys.exit(f"{os.path.basename(sys.argv[0])}: no ONNX Runtime here; tools/setup --peers installs it")
     os.environ["REWRIGHT_BENCH_RESTARTED"] = "1"
     os.execv(python, [python, *sys.argv])
+
+
+def by_mpirun(processes, command):
+    """The command that runs it in so many processes."""
+    mpirun = shutil.which("mpirun") or sys.exit(f"{os.path.basename(sys.argv[0])}: mpirun is not there; tools/setup installs it")
+    return [mpirun, "-q", "--allow-run-as-root", "--oversubscribe", "-n", str(processes), *command]
 
 
 class Worker:

@@ -9,10 +9,10 @@ Tokens are the most likely ones, until one ends the text.
 """
 
 import json
-import os
-import re
 import sys
 import time
+
+from json_worker import peak_bytes, serve
 
 
 class Rewright:
@@ -64,11 +64,6 @@ class LlamaCpp:
 ENGINES = {"rewright": Rewright, "genai": Genai, "llama.cpp": LlamaCpp}
 
 
-def peak_bytes():
-    with open("/proc/self/status", encoding="ascii") as file:
-        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
-
-
 def generate(engine, prompt, count):
     start = time.perf_counter()
     coming = iter(engine.start(prompt, count))
@@ -79,23 +74,17 @@ def generate(engine, prompt, count):
     return {"tokens": tokens, "prompt_seconds": middle - start, "step_seconds": each, "peak_bytes": peak_bytes()}
 
 
-def main():
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries print
-    engine = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if request["op"] == "open":
-                start = time.perf_counter()
-                engine = ENGINES[request["engine"]](request["folder"], request["threads"], request["package"])
-                reply = {"seconds": time.perf_counter() - start}
-            else:
-                reply = generate(engine, request["prompt"], request["count"])
-        except Exception as error:  # told to the one who asked
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(reply), file=replies, flush=True)
+ENGINE = None
+
+
+def answer(request):
+    global ENGINE
+    if request["op"] == "open":
+        start = time.perf_counter()
+        ENGINE = ENGINES[request["engine"]](request["folder"], request["threads"], request["package"])
+        return {"seconds": time.perf_counter() - start}
+    return generate(ENGINE, request["prompt"], request["count"])
 
 
 if __name__ == "__main__":
-    main()
+    serve(answer)

@@ -1,11 +1,26 @@
-"""Networks to plan for, of the sizes that they are trained in. No step is executed, so weights are holes of a sparse file."""
+"""Networks to plan for, of the sizes that they are trained in, and a search for a plan. No step is executed, so weights are holes of a sparse file."""
 
+import json
 import os
 import subprocess
 
 import common
 import onnx
 from onnx import TensorProto, helper
+
+
+def search(folder, file, machine, batch, budget, *options):
+    """The facts of the best plan for a machine, found in so many seconds (not proved where that is the schedule's nature), or an "error"."""
+    place, facts = os.path.join(folder, "machine.json"), os.path.join(folder, "facts.json")
+    with open(place, "w", encoding="utf-8") as f:
+        json.dump(machine, f)
+    command = [common.BINARY, "plan", file, "--machine", place, "--batch", str(batch), "-o", os.path.join(folder, "a.plan"), "--budget", f"{budget}s", *options]
+    result = subprocess.run([*command, "--json", facts, "--quiet"], capture_output=True, text=True, check=False)
+    if result.returncode > 1:
+        return {"error": result.stderr.strip().splitlines()[-1].replace(folder + os.sep, "")}
+    found = common.read_json(facts)
+    del found["output"]  # a file of this run
+    return found
 
 
 class Network:

@@ -9,9 +9,7 @@
 Each engine in a process of its own, so that its threads wait, or spin, beside nobody else's.
 """
 
-import json
 import os
-import re
 import sys
 import threading
 import time
@@ -19,6 +17,7 @@ import time
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np  # noqa: E402
+from json_worker import peak_bytes, serve  # noqa: E402
 
 
 def clock_of(threads):
@@ -62,11 +61,6 @@ class Steps:
         return {"ms": ms, "peak_bytes": peak_bytes()}
 
 
-def peak_bytes():
-    with open("/proc/self/status", encoding="ascii") as file:
-        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", file.read())[1])
-
-
 def reading_speed(count, threads):
     """The best of some rounds, in each of which every thread reads its part."""
     parts = [np.ones(count // 8 // threads, np.float32) for _ in range(2 * threads)]
@@ -83,25 +77,19 @@ def reading_speed(count, threads):
     return sum(part.nbytes for part in parts) / best / 1e9
 
 
-def main():
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries print
-    steps = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            if request["op"] == "open":
-                start = time.perf_counter()
-                steps = Steps(request)
-                reply = {"seconds": time.perf_counter() - start}
-            elif request["op"] == "read":
-                reply = {"gb_per_s": reading_speed(request["bytes"], request["threads"])}
-            else:
-                reply = steps.run(request["length"], request["past"], request["seed"], request["keep"])
-        except Exception as error:  # told to the one who asked
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(reply), file=replies, flush=True)
+STEPS = None
+
+
+def answer(request):
+    global STEPS
+    if request["op"] == "open":
+        start = time.perf_counter()
+        STEPS = Steps(request)
+        return {"seconds": time.perf_counter() - start}
+    if request["op"] == "read":
+        return {"gb_per_s": reading_speed(request["bytes"], request["threads"])}
+    return STEPS.run(request["length"], request["past"], request["seed"], request["keep"])
 
 
 if __name__ == "__main__":
-    main()
+    serve(answer)

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import sys
 
 import common
@@ -25,11 +24,6 @@ def make_digits(folder):
     write_arrays(folder / "test", picture=pictures[held_out], targets=digits[held_out])
     onnx.save(train_digits.network(), folder / "model.onnx")
     return ["--batch", "32", "--rate", "0.001"]
-
-
-def by_mpirun(processes, command):
-    mpirun = shutil.which("mpirun") or sys.exit("mpirun is not there; tools/setup installs it")
-    return [mpirun, "-q", "--allow-run-as-root", "--oversubscribe", "-n", str(processes), *command]
 
 
 def children(process):

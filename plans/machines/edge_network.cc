@@ -35,7 +35,8 @@ class EdgeNetwork : public Network {
       connect(e.from, e.to, e);
       if (!given.contains({e.to, e.from})) connect(e.to, e.from, e);
     }
-    require_connected(member);
+    if (const auto missed = unreached_member(edges, count))
+      throw Error(ErrorCode::kBadInput, "no links lead from " + member + " 0 to " + std::to_string(*missed), "edges");
   }
 
   void route(std::size_t from, std::size_t to, std::vector<LinkNumber>& route) const override {
@@ -49,23 +50,6 @@ class EdgeNetwork : public Network {
  private:
   void connect(std::size_t from, std::size_t to, const Link& cable) {
     out_[from].push_back(add_link(from, to, cable.latency, cable.bytes_per_second));
-  }
-
-  // Every link has one in the opposite direction, so that all members reach each other if one of them reaches all.
-  void require_connected(const std::string& member) const {
-    std::vector<bool> reached(out_.size());
-    std::vector<std::size_t> next{0};
-    reached[0] = true;
-    while (!next.empty()) {
-      const std::size_t at = next.back();
-      next.pop_back();
-      for (const LinkNumber l : out_[at])
-        if (const std::size_t to = links()[l].to; !reached[to]) reached[to] = true, next.push_back(to);
-    }
-    const auto missed = std::find(reached.begin(), reached.end(), false);
-    if (missed != reached.end())
-      throw Error(ErrorCode::kBadInput, "no links lead from " + member + " 0 to " + std::to_string(missed - reached.begin()),
-                  "edges");
   }
 
   // For each member the link by which the shortest path reaches it (Dijkstra).
@@ -100,6 +84,22 @@ class EdgeNetwork : public Network {
 };
 
 }  // namespace
+
+std::optional<std::size_t> unreached_member(std::span<const Link> edges, std::size_t count) {
+  std::vector<std::vector<std::size_t>> near(count);
+  for (const Link& e : edges) near[e.from].push_back(e.to), near[e.to].push_back(e.from);
+  std::vector<bool> reached(count);
+  std::vector<std::size_t> next{0};
+  reached[0] = true;
+  while (!next.empty()) {
+    const std::size_t at = next.back();
+    next.pop_back();
+    for (const std::size_t to : near[at])
+      if (!reached[to]) reached[to] = true, next.push_back(to);
+  }
+  const auto missed = std::find(reached.begin(), reached.end(), false);
+  return missed == reached.end() ? std::nullopt : std::optional(static_cast<std::size_t>(missed - reached.begin()));
+}
 
 std::unique_ptr<const Network> make_edge_network(std::span<const Link> edges, std::size_t count, const std::string& member) {
   return std::make_unique<EdgeNetwork>(edges, count, member);

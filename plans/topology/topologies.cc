@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "plans/machines/edge_network.h"
 
 namespace rewright::plans {
 
@@ -44,28 +45,25 @@ class Cables {
   std::map<Ends, std::size_t> count_;
 };
 
-// A ring along each dimension, as many times as ports allow.
-NetworkDescription torus(const Ports& ports, const std::vector<std::size_t>& sizes) {
+std::size_t cables_needed(const std::vector<std::size_t>& sizes) {
   std::size_t needed = 0;
   for (const std::size_t size : sizes) needed += size > 2 ? 2 : 1;
-  Cables cables(ports);
-  for (std::size_t times = 0; times < ports.each / needed; ++times) {
-    std::size_t stride = 1;
-    for (const std::size_t size : sizes) {
-      for (std::size_t node = 0; node < ports.nodes; ++node) {
-        const std::size_t at = node / stride % size;
-        if (at + 1 < size || size > 2) cables.join(node, at + 1 < size ? node + stride : node - (size - 1) * stride);
-      }
-      stride *= size;
-    }
-  }
-  return cables.network();
+  return needed;
+}
+
+// A ring along each dimension, as many times as ports allow. A cable serves both directions.
+NetworkDescription torus(const Ports& ports, const std::vector<std::size_t>& sizes) {
+  std::string shape;
+  for (const std::size_t size : sizes) shape = std::to_string(size) + (shape.empty() ? "" : "x") + shape;
+  const auto times = static_cast<double>(ports.each / cables_needed(sizes));
+  NetworkDescription result = as_edges({ports.latency, ports.bytes_per_second * times, "torus:" + shape}, ports.nodes);
+  std::erase_if(result.edges, [](const Link& e) { return e.from > e.to; });
+  std::ranges::sort(result.edges, {}, [](const Link& e) { return Ends(e.from, e.to); });
+  return result;
 }
 
 void add_tori(const Ports& ports, std::size_t left, std::vector<std::size_t> sizes, std::vector<Topology>& result) {
-  std::size_t needed = 0;
-  for (const std::size_t size : sizes) needed += size > 2 ? 2 : 1;
-  if (needed > ports.each) return;
+  if (cables_needed(sizes) > ports.each) return;
   if (left == 1 && !sizes.empty()) {
     std::string name;
     for (const std::size_t size : sizes) name += (name.empty() ? "" : "x") + std::to_string(size);
@@ -186,16 +184,7 @@ NetworkDescription with_exchanged_ends(const NetworkDescription& network, std::m
 }
 
 bool is_connected(const NetworkDescription& network, std::size_t nodes) {
-  std::vector<std::size_t> root(nodes);
-  std::iota(root.begin(), root.end(), 0);
-  const auto find = [&](std::size_t node) {
-    while (root[node] != node) node = root[node] = root[root[node]];
-    return node;
-  };
-  std::size_t parts = nodes;
-  for (const Link& e : network.edges)
-    if (const std::size_t a = find(e.from), b = find(e.to); a != b) root[a] = b, --parts;
-  return parts <= 1;
+  return !unreached_member(network.edges, nodes).has_value();
 }
 
 }  // namespace rewright::plans

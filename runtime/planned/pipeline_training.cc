@@ -1,9 +1,11 @@
 #include "runtime/planned/pipeline_training.h"
 
-#include <array>
 #include <cmath>
+#include <functional>
+#include <span>
 #include <utility>
 
+#include "runtime/planned/kept_tensors.h"
 #include "runtime/planned/pipeline_run.h"
 
 namespace rewright::runtime {
@@ -17,18 +19,17 @@ class PipelineTrainingStep final : public training::TrainingStep {
  public:
   PipelineTrainingStep(plans::PipelineProgram program, TrainedTensors start, Communicator& processes, const Backend& backend,
                        const SessionOptions& options)
-      : processes_(processes), run_(std::move(program), processes, backend, options), tensors_(std::move(start)) {
-    std::size_t kept = 0;
-    for (const std::vector<Tensor>* list : all()) kept += list->size();
-    first_ = run_.program().inputs.size() - kept;
-    keep_own();
+      : processes_(processes),
+        run_(std::move(program), processes, backend, options),
+        tensors_(std::move(start), run_.program().inputs.size()) {
+    tensors_.keep(own());
   }
 
   double advance(const std::vector<std::vector<Tensor>>& shards, const std::vector<Tensor>& schedule, bool bad) override {
     if (bad) return NAN;  // in all processes, since all read whole batches
     std::vector<Tensor> inputs = shards.at(0);
     inputs.push_back(schedule.at(0));
-    for (const std::vector<Tensor>* list : all()) inputs.insert(inputs.end(), list->begin(), list->end());
+    tensors_.append_to(inputs);
     std::vector<std::vector<Tensor>> updates = run_.run(std::move(inputs));
     // The processes that compute the loss, and whether everything is finite, tell all others.
     double facts[] = {0, 0};
@@ -42,17 +43,14 @@ class PipelineTrainingStep final : public training::TrainingStep {
       run_.take_back();
       return NAN;
     }
-    auto next = updates.back().begin() + 1;
-    for (std::vector<Tensor>* list : all())
-      for (Tensor& t : *list) t = std::move(*next++);
+    tensors_.replace(std::span(updates.back()).subspan(1));
     return facts[0];
   }
 
   TrainedTensors gather() override { return gathered(true, false); }
   TrainedTensors gather_in_first(bool with_states) override { return gathered(with_states, true); }
   void load(const TrainedTensors& tensors) override {
-    tensors_ = tensors;
-    keep_own();
+    tensors_.load(tensors, own());
     run_.begin_anew();
   }
 
@@ -60,31 +58,19 @@ class PipelineTrainingStep final : public training::TrainingStep {
   std::vector<StepProfile> profile() const override { return run_.profile(); }
 
  private:
-  std::array<std::vector<Tensor>*, 3> all() { return {&tensors_.parameters, &tensors_.statistics, &tensors_.states}; }
-
-  void keep_own() {
-    std::size_t number = first_;
-    for (std::vector<Tensor>* list : all())
-      for (Tensor& t : *list)
-        if (!run_.needs(number++)) t = {};
+  // This process keeps the tensors of its stages.
+  std::function<Tensor(Tensor, std::size_t)> own() {
+    return [this](Tensor tensor, std::size_t input) { return run_.needs(input) ? std::move(tensor) : Tensor(); };
   }
 
   TrainedTensors gathered(bool with_states, bool in_first) {
-    TrainedTensors result;
-    std::size_t number = first_;
-    const auto add = [&](const std::vector<Tensor>& from, std::vector<Tensor>& into) {
-      for (const Tensor& t : from) into.push_back(run_.gather(number++, t, in_first));
-    };
-    add(tensors_.parameters, result.parameters);
-    add(tensors_.statistics, result.statistics);
-    if (with_states) add(tensors_.states, result.states);
-    return result;
+    return tensors_.gathered(with_states,
+                             [&](const Tensor& mine, std::size_t input) { return run_.gather(input, mine, in_first); });
   }
 
   Communicator& processes_;
   PipelineRun run_;
-  TrainedTensors tensors_;  // of this process's stages; others are empty
-  std::size_t first_ = 0;   // the first of them among the inputs
+  KeptTensors tensors_;  // of this process's stages; others are empty
 };
 
 }  // namespace
