@@ -22,9 +22,10 @@ struct FoundNetwork {
 };
 
 // For the machine's nodes, each with so many cables of the cluster's latency and rate; the cluster's shape does not count. It
-// is as good as the best ring or torus of these cables, by simulation: messages between nodes that are not joined pass other
-// nodes, which forward them at no cost but the links' (as TopoOpt's servers do). Throws Error(kUsage) for machines of one node,
-// for clusters given by edges, and for fewer than 2 cables; else as find_plan. The same for the same seed unless time runs out.
+// is as good as the best ring or torus of these cables with the plans found, by simulation: messages between nodes that are not
+// joined pass other nodes, which forward them at no cost but the links' (as TopoOpt's servers do). Throws Error(kUsage) for
+// machines of one node, for clusters given by edges, and for fewer than 2 cables; else as find_plan. The same for the same seed
+// unless time runs out.
 FoundNetwork find_network(const PlannedGraph& planned, const plans::Machine& machine, std::size_t cables,
                           const PlanSearch& search);
 
