@@ -20,8 +20,8 @@ void work_together(Communicator& processes, const std::string& version, const st
     require_agreement(processes, {{"version", version}});
     return work();
   } catch (...) {
-    // A failure of all processes is reported by the first.
-    if (processes.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    // A failure of all processes is reported by the first, which then ends the others: on a busy machine not within a second.
+    if (processes.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     try {
       try {
         throw;
