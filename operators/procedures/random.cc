@@ -12,8 +12,8 @@ namespace rewright::operators {
 
 namespace {
 
-// The words of std::mt19937 (Matsumoto and Nishimura, 1998), which it is used in place of: made some at a time, in 32 bits and in
-// loops that compilers vectorize, they take half of the time of a Dropout in training.
+// The words of std::mt19937 (Matsumoto and Nishimura, 1998), which it is used in place of: made some at a time, in 32 bits and
+// in loops that compilers vectorize, they take half of the time of a Dropout in training.
 class Twister {
  public:
   using result_type = std::uint32_t;
