@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/temporary_folder.h"
+#include "graph/contraction.h"
 #include "graph/file.h"
 #include "graph/testing.h"
 #include "rules/io.h"
@@ -522,6 +523,37 @@ TEST_CASE("prove: certificates are followed, and damaged ones are refused") {
   }
   write_file(json, bytes);
   CHECK(check_proof(a, b, options.certificate).accepted);
+}
+
+TEST_CASE("an equation of several tensors is proved equal to its products of two") {
+  std::mt19937_64 random(3);
+  const auto pick = [&](std::uint64_t below) { return random() % below; };
+  const Operator& einsum = registry().get("Einsum");
+  for (int instance = 0; instance < 12; ++instance) {
+    Graph graph;
+    std::vector<ValueId> operands;
+    std::string equation, used;
+    for (std::uint64_t n = 2 + pick(3); n > 0; --n) {
+      std::string letters = "ijkl";
+      std::shuffle(letters.begin(), letters.end(), random);
+      letters.resize(1 + pick(3));
+      Indices sizes;
+      for (const char c : letters) sizes.emplace_back(2 + (c - 'i'));
+      operands.push_back(graph.add_input("x" + std::to_string(operands.size()), {DataType::kFloat, sizes}));
+      equation += (equation.empty() ? "" : ",") + letters;
+      used += letters;
+    }
+    std::string result;
+    for (const char c : std::string("lkji"))
+      if (used.find(c) != std::string::npos && pick(2) == 0) result += c;
+    equation += "->" + result;
+    CAPTURE(equation);
+    Attributes attributes = einsum.defaults();
+    attributes.at(einsum.field("equation").value()) = equation;
+    graph.add_output("y", graph.add_node(einsum, attributes, operands)[0]);
+    const Graph contracted = with_matrix_products(graph, [](const Node&) { return false; });
+    CHECK(prove(graph, contracted, options_of()).verdict == Verdict::kProved);
+  }
 }
 
 }  // namespace rewright::equivalence

@@ -240,7 +240,8 @@ class Optimizer {
     };
     costs_.set_deadline(search_options.deadline);
     costs_.learn(MatchedGraph(original_, options_.for_training));
-    report_.predicted_before = report_.predicted_after = predict(original_, report_.quantities_before);
+    const double cost_before = predict(original_, report_.quantities_before);
+    report_.predicted_before = report_.predicted_after = cost_before;
 
     tell("folding", 0);
     Candidate folded{original_, first_steps_};
@@ -249,6 +250,7 @@ class Optimizer {
       folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // folds nothing: tidies the graph
       tidied_ = folded;
     }
+    const bool is_contracted = steps_.contract_into(folded);
     SearchOptions inside = search_options;  // for bodies: at most half of the time
     inside.progress = nullptr;
     try {
@@ -292,7 +294,7 @@ class Optimizer {
       last = milestone.cost;
     }
     // The search minimizes the objective, but the report has times.
-    gain_ = found.cost - bodies_saved < found.cost_before;
+    gain_ = found.cost - bodies_saved < (is_contracted ? cost_before : found.cost_before);
     predict(found.graph, report_.quantities_after);
     report_.predicted_before = report_.quantities_before.seconds;
     report_.predicted_after = report_.quantities_after.seconds;

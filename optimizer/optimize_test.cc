@@ -48,6 +48,31 @@ TEST_CASE("a faster graph comes back, checked, and its certificate gives it agai
   CHECK(to_json(parse_certificate(text, "c")) == text);
 }
 
+TEST_CASE("an equation of several tensors becomes products in the best order, and its certificate gives it again") {
+  Graph graph;
+  const std::vector<ValueId> operands = {graph.add_input("a", floats({32, 32})), graph.add_input("b", floats({32, 32})),
+                                         graph.add_input("v", floats({32}))};
+  const Operator& einsum = registry().get("Einsum");
+  Attributes attributes = einsum.defaults();
+  attributes.at(einsum.field("equation").value()) = std::string("ij,jk,k->i");
+  graph.add_output("y", graph.add_node(einsum, attributes, operands)[0]);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device);
+  CHECK(result.report.changed);
+  CHECK(result.report.speedup > 4);
+  CHECK(result.report.check.ok);
+  for (const auto& node : result.graph.nodes()) CHECK(node->op->name() != "Einsum");
+  const std::string text = to_json(result.certificate);
+  const Graph again = replay(graph, parse_certificate(text, "c"), testing::rules(), *make_reference_evaluator());
+  CHECK(again.hash() == result.graph.hash());
+  CHECK(to_json(parse_certificate(text, "c")) == text);
+
+  device.rewritten_is_slow = true;
+  const OptimizeResult kept = run(graph, device);
+  CHECK_FALSE(kept.report.changed);
+  CHECK(kept.graph.hash() == graph.hash());
+}
+
 TEST_CASE("a graph that is measured to be slower is thrown away") {
   const Graph graph = testing::adapters(4, 32, 4);
   testing::RooflineDevice device;

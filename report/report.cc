@@ -41,6 +41,8 @@ std::string kind_of(const CertificateStep& step) {
       return "written in ONNX's own operators";
     case CertificateStep::Kind::kRaise:
       return "raised to ONNX Runtime's operators";
+    case CertificateStep::Kind::kContract:
+      return "sums of products in the best order";
   }
   return "";
 }

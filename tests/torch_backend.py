@@ -6,41 +6,19 @@ PACKAGE is the folder with the built package `rewright`. Networks have random we
 import copy
 import logging
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
-import tomllib
 import unittest
 from unittest import mock
 
-PACKAGE = sys.argv.pop(1)
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, PACKAGE)
-
-
-def declare_entry_points():
-    """The entry points of an installed package, from pyproject.toml."""
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        groups = tomllib.load(file)["project"]["entry-points"]
-    folder = tempfile.TemporaryDirectory()
-    facts = pathlib.Path(folder.name) / "rewright-0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: rewright\nVersion: 0\n")
-    lines = [f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in names.items()) for group, names in groups.items()]
-    (facts / "entry_points.txt").write_text("\n".join(lines))
-    sys.path.insert(0, folder.name)
-    return folder
-
-
-ENTRY_POINTS = declare_entry_points()
+from torch_testing import ENTRY_POINTS, PACKAGE, compiled, counted, counters, error
 
 import timm  # noqa: E402
 import torch  # noqa: E402
 import torchvision  # noqa: E402
 import transformers  # noqa: E402
 from torch import nn  # noqa: E402
-from torch._dynamo.utils import counters  # noqa: E402
 
 import rewright  # noqa: E402
 from rewright.torch_backend import account, part, session  # noqa: E402
@@ -70,22 +48,6 @@ TIMM = {
     "convnext_atto": 64,
 }
 LOG = logging.getLogger("rewright.torch_backend")
-
-
-def compiled(module, dynamic=None, **options):
-    """With no search, unless options say so: what is searched for has its own tests."""
-    torch._dynamo.reset()
-    counters.clear()
-    return torch.compile(module, backend="rewright", dynamic=dynamic, options={"budget": None, **options})
-
-
-def counted(what):
-    return counters["rewright"][what]
-
-
-def error(results, expected):
-    """The largest difference, relative to the largest element."""
-    return float((results - expected).abs().max() / (expected.abs().max() + 1e-12))
 
 
 def network(name):
@@ -401,78 +363,6 @@ class Translation(unittest.TestCase):
             compiled(module)(x)
         weights = {tuple(sizes) for layer in (module[0], module[2]) for sizes in (layer.weight.shape, layer.weight.T.shape)}
         self.assertFalse(weights & {array.shape for arrays in results for array in arrays})
-
-
-class Training(unittest.TestCase):
-    def judge(self, module, x, rounds=2):
-        module.train()
-        twin = copy.deepcopy(module)
-        run = compiled(module)
-        for number in range(rounds):
-            losses = []
-            for one, call in ((module, run), (twin, twin)):
-                torch.manual_seed(number)
-                given = x.clone().requires_grad_(x.is_floating_point())
-                one.zero_grad()
-                y = call(given)
-                loss = (y * torch.linspace(-1, 1, y.numel()).view_as(y)).sum()
-                loss.backward()
-                losses.append((loss.detach(), given.grad))
-            self.assertAlmostEqual(float(losses[0][0]), float(losses[1][0]), places=4)
-            if x.is_floating_point():
-                self.assertLess(error(losses[0][1], losses[1][1]), 1e-4)
-            largest = max(float(p.grad.abs().max()) for p in twin.parameters())
-            for (name, ours), theirs in zip(module.named_parameters(), twin.parameters()):
-                self.assertLess(float((ours.grad - theirs.grad).abs().max()), 1e-4 * largest, name)
-            for ours, theirs in zip(module.buffers(), twin.buffers()):
-                self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
-        self.assertEqual(counted("parts that differed"), 0)
-        self.assertGreater(counted("parts"), 1)
-
-    def test_dense(self):
-        self.judge(nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)), torch.randn(5, 8))
-        self.assertEqual(counted("graphs whole"), 2)
-
-    def test_convolutions(self):
-        layers = [nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=2)]
-        self.judge(nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 4)), torch.randn(2, 3, 16, 16))
-        self.assertEqual(counted("graphs whole"), 2)
-
-    def test_gradients_of_convolutions_of_every_kind(self):
-        kinds = {
-            "uneven": (nn.Conv2d(3, 4, (3, 2), (3, 2), (0, 1)), (2, 3, 17, 15)),
-            "grouped": (nn.Conv1d(4, 8, 3, 2, groups=4), (2, 4, 17)),
-            "volume": (nn.Conv3d(2, 4, 3, 2, 1, groups=2), (2, 2, 7, 8, 9)),
-            "transposed": (nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2, dilation=2), (2, 4, 7, 5)),
-        }
-        for name, (layer, sizes) in kinds.items():
-            with self.subTest(name):
-                self.judge(layer, torch.randn(sizes))
-
-    def test_embedding(self):
-        self.judge(nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 4)), torch.randint(0, 10, (3, 5)))
-
-    def test_attention(self):
-        self.judge(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), torch.randn(2, 5, 16))
-
-    def test_dropout_draws_what_torch_draws(self):
-        self.judge(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4), nn.Dropout(0.2)), torch.randn(5, 8))
-        self.assertGreater(counted("graphs in parts"), 0)
-
-    def test_steps_of_an_optimizer(self):
-        module = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
-        twin = copy.deepcopy(module)
-        run = compiled(module)
-        for one, call in ((module, run), (twin, twin)):
-            torch.manual_seed(3)
-            optimizer = torch.optim.Adam(one.parameters(), 1e-2)
-            for _ in range(5):
-                x = torch.randn(8, 4)
-                optimizer.zero_grad()
-                (call(x) - x.sum(1, True)).square().mean().backward()
-                optimizer.step()
-        for ours, theirs in zip(module.parameters(), twin.parameters()):
-            self.assertTrue(torch.allclose(ours, theirs, atol=1e-4))
 
 
 class StaysWithTorch(unittest.TestCase):

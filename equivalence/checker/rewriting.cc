@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash_mix.h"
 #include "expressions/exact_number.h"
+#include "operators/readings/interpreter.h"
 #include "rules/bindings.h"
 #include "verifier/checker/questions.h"
 
@@ -16,6 +17,23 @@ using proof::Refusal, proof::require;
 namespace {
 
 constexpr std::size_t kMostTerms = 100000;
+
+// The attributes with which an operator without inputs, such as Eye, creates a constant.
+Attributes creation_of(const Operator& op, const Tensor& tensor) {
+  require(op.max_inputs() == 0 && !op.random(), "a rule is applied to another operator");
+  Attributes attributes = op.defaults();
+  for (AttributeValue& attribute : attributes) {
+    if (std::holds_alternative<Index>(attribute) && !tensor.sizes().empty()) attribute = Index(tensor.sizes()[0]);
+    if (std::holds_alternative<Indices>(attribute)) attribute = to_indices(tensor.sizes());
+    if (std::holds_alternative<DataType>(attribute)) attribute = tensor.type();
+  }
+  const Definition definition = op.define(attributes, Inputs::of(std::span<const TensorType>()).types_only());
+  const TensorType& type = definition.outputs().at(0).type;
+  require(
+      type.type == tensor.type() && type.shape == to_indices(tensor.sizes()) && interpret(op, attributes, {}).at(0) == tensor,
+      "a constant is not what a rule's operator creates");
+  return attributes;
+}
 
 // The attributes of a Fill that has the elements of a constant, all of which are equal.
 Attributes fill_of(const Operator& fill, const Tensor& tensor) {
@@ -146,8 +164,9 @@ TermTable::Matched TermTable::match_source(const Rule& rule, const Application& 
     require(application.where[p] < terms_.size(), "there is no such term");
     const Term& term = terms_[application.where[p]];
     if (!term.op) {
-      require(pattern.op->is_fill() && term.constant, "a rule is applied to another operator");
-      matched.attributes.push_back(fill_of(*pattern.op, term.constant));
+      require(static_cast<bool>(term.constant), "a rule is applied to another operator");
+      matched.attributes.push_back(pattern.op->is_fill() ? fill_of(*pattern.op, term.constant)
+                                                         : creation_of(*pattern.op, term.constant));
       continue;
     }
     require(term.op == pattern.op && term.inputs.size() == pattern.inputs.size(), "a rule is applied to another operator");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/contraction.h"
 #include "graph/onnx/body.h"
 #include "optimizer/raising/raise.h"
 
@@ -20,6 +21,26 @@ void CandidateSteps::fold_into(Candidate& candidate) const {
   if (step.folded.empty()) return;
   candidate.graph = fold(candidate.graph, step.folded, evaluator_);
   candidate.steps.push_back(std::move(step));
+}
+
+bool CandidateSteps::contract_into(Candidate& candidate) const {
+  const auto is_served = [&](const Node& node) {
+    return !index_.rooted_at(node.op).empty() || unraised_.contains(std::string(node.op->name()));
+  };
+  Graph next = with_matrix_products(candidate.graph, is_served);
+  if (next.nodes().size() == candidate.graph.nodes().size()) return false;
+  std::set<const Node*> kept;
+  for (const auto& node : next.nodes()) kept.insert(node.get());
+  std::set<std::string> replaced;
+  for (const auto& node : candidate.graph.nodes())
+    if (!kept.contains(node.get())) replaced.emplace(node->op->name());
+  CertificateStep step;
+  step.kind = CertificateStep::Kind::kContract;
+  step.calls.assign(replaced.begin(), replaced.end());
+  candidate.graph = std::move(next);
+  candidate.graph.tidy();
+  candidate.steps.push_back(std::move(step));
+  return true;
 }
 
 double CandidateSteps::rewrite_bodies(Candidate& candidate, const SearchOptions& search_options) const {

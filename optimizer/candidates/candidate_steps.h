@@ -28,6 +28,9 @@ class CandidateSteps {
       : index_(index), costs_(costs), evaluator_(evaluator), fold_(fold), is_foldable_(is_foldable) {}
 
   void fold_into(Candidate& candidate) const;
+  // Replaces sums of products over several tensors, such as Einsum, by products of two in the best order, where no rule begins
+  // at their operators: then rules apply to what they consist of. False if there are none.
+  bool contract_into(Candidate& candidate) const;
   // As above for constants that the search's rules made.
   void fold_found_into(Candidate& candidate) const {
     if (folds_found_) fold_into(candidate);
@@ -53,7 +56,7 @@ class CandidateSteps {
   std::set<ValueId> unfolded_;      // values of the given graph that are not folded
   bool folds_found_ = true;         // whether constants that rules made are
   bool into_bodies_ = true;         // whether graphs inside of nodes are rewritten
-  std::set<std::string> unraised_;  // operators that parts are not raised to
+  std::set<std::string> unraised_;  // operators that parts are not raised to, and that are not contracted
 };
 
 }  // namespace rewright::optimizer

@@ -58,6 +58,9 @@ CertificateStep step_from(const json& value, int depth) {
       throw Error(ErrorCode::kBadInput, "unknown dialect " + value.at("dialect").dump());
     step.kind = is_raised ? CertificateStep::Kind::kRaise : CertificateStep::Kind::kStandard;
     if (is_raised) step.calls = value.at("calls").get<std::vector<std::string>>();
+  } else if (value.contains("contract")) {
+    step.kind = CertificateStep::Kind::kContract;
+    step.calls = value.at("contract").get<std::vector<std::string>>();
   } else if (value.contains("fold")) {
     step.kind = CertificateStep::Kind::kFold;
     step.folded = value.at("fold").get<std::vector<ValueId>>();
@@ -91,6 +94,10 @@ json to_value(const std::vector<CertificateStep>& steps) {
     }
     if (step.kind == CertificateStep::Kind::kRaise) {
       list.push_back({{"dialect", name(Dialect::kOnnxRuntime)}, {"calls", step.calls}});
+      continue;
+    }
+    if (step.kind == CertificateStep::Kind::kContract) {
+      list.push_back({{"contract", step.calls}});
       continue;
     }
     if (step.kind == CertificateStep::Kind::kBodies) {

@@ -1,7 +1,9 @@
 #include "optimizer/certificates/replay.h"
 
+#include <algorithm>
 #include <map>
 
+#include "graph/contraction.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/dialect.h"
 #include "optimizer/folding/fold.h"
@@ -95,6 +97,12 @@ Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const
         break;
       case CertificateStep::Kind::kRaise:
         graph = raised(graph, raisings_of(step.calls), index.options()).graph;
+        break;
+      case CertificateStep::Kind::kContract:
+        graph = with_matrix_products(graph, [&](const Node& node) {
+          return std::find(step.calls.begin(), step.calls.end(), node.op->name()) == step.calls.end();
+        });
+        graph.tidy();
         break;
       case CertificateStep::Kind::kRewrite:
       case CertificateStep::Kind::kSaturate:

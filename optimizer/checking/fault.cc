@@ -83,6 +83,7 @@ class FaultFinder {
         break;
       case CertificateStep::Kind::kStandard:
       case CertificateStep::Kind::kRaise:
+      case CertificateStep::Kind::kContract:
         fault.rules = steps_[step].calls;
         fault.kind = Fault::Kind::kDialect;
         break;

@@ -22,7 +22,6 @@ constexpr std::int64_t kUnmatched = INT64_MIN;
 class Walk {
  public:
   using Found = std::function<void(const Walk&)>;
-  using Uniform = std::function<bool(const Tensor&)>;
 
   struct State {
     std::vector<std::int64_t> where;
@@ -47,8 +46,8 @@ class Walk {
     std::size_t used_ = 0;
   };
 
-  Walk(const MatchedGraph& graph, const Rule& rule, const Uniform& uniform, const Found& found, States& states)
-      : graph_(graph), rule_(rule), uniform_(uniform), found_(found), states_(states) {}
+  Walk(const MatchedGraph& graph, const Rule& rule, Creations& creations, const Found& found, States& states)
+      : graph_(graph), rule_(rule), creations_(creations), found_(found), states_(states) {}
 
   // Could the first root match there?
   bool may_start(std::int64_t position) const { return plausible(root_of(rule_), position); }
@@ -155,11 +154,11 @@ class Walk {
     return true;
   }
 
-  // A Fill in the pattern also matches a constant leaf whose elements are all equal.
+  // An operator without inputs in the pattern also matches a constant leaf that it would create.
   bool take_constant(State& state, const PatternValue& wanted, ValueId value) {
     const PatternNode& pattern = rule_.source.nodes[wanted.number];
-    if (!pattern.op->is_fill() || !graph_.graph->is_constant(value) || !pattern.inputs.empty()) return false;
-    if (!uniform_(graph_.graph->value(value).constant)) return false;
+    if (!graph_.graph->is_constant(value) || !creations_.attributes(*pattern.op, graph_.graph->value(value).constant))
+      return false;
     state.where[wanted.number] = -1 - static_cast<std::int64_t>(value);
     return true;
   }
@@ -225,13 +224,13 @@ class Walk {
 
   const MatchedGraph& graph_;
   const Rule& rule_;
-  const Uniform& uniform_;
+  Creations& creations_;
   const Found& found_;
   States& states_;
   const State* result_ = nullptr;
 };
 
-std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const Walk::State& state) {
+std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const Walk::State& state, Creations& creations) {
   std::vector<const TensorType*> inputs;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     if (!state.bound[i]) return nullptr;
@@ -239,13 +238,12 @@ std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const
     if (!value.shape_known || value.type.type == DataType::kUndefined) return nullptr;
     inputs.push_back(&value.type);
   }
-  std::vector<Attributes> of_constants(rule.source.nodes.size());
   std::vector<const Attributes*> attributes;
   for (std::size_t p = 0; p < rule.source.nodes.size(); ++p) {
     const std::int64_t where = state.where[p];
     if (where < 0) {
-      of_constants[p] = fill_attributes(*rule.source.nodes[p].op, graph.value(static_cast<ValueId>(-1 - where)).constant);
-      attributes.push_back(&of_constants[p]);
+      const Tensor& constant = graph.value(static_cast<ValueId>(-1 - where)).constant;
+      attributes.push_back(creations.attributes(*rule.source.nodes[p].op, constant));
       continue;
     }
     const Node& node = *graph.nodes()[static_cast<std::size_t>(where)];
@@ -276,8 +274,8 @@ struct Matcher::Memory {
   };
   std::unordered_map<Key, std::shared_ptr<const Bindings>, KeyHash> bindings;  // null: no match
   std::unordered_map<const Node*, std::shared_ptr<const Node>> alive;
-  std::unordered_map<const Node*, std::vector<std::uint32_t>> starts;     // rules whose first root may match there
-  std::unordered_map<const std::byte*, std::pair<Tensor, bool>> uniform;  // constants: are all elements equal?
+  std::unordered_map<const Node*, std::vector<std::uint32_t>> starts;  // rules whose first root may match there
+  Creations creations;
   Walk::States states;
 };
 
@@ -314,18 +312,13 @@ std::span<const std::uint32_t> Matcher::starts_at(const MatchedGraph& graph, std
   memory_->alive.emplace(node.get(), node);
   if (!node->op) return entry->second;
   for (const std::uint32_t number : index_->rooted_at(node->op))
-    if (Walk(graph, index_->rules()[number], {}, {}, memory_->states).may_start(static_cast<std::int64_t>(position)))
+    if (Walk(graph, index_->rules()[number], memory_->creations, {}, memory_->states).may_start(static_cast<std::int64_t>(position)))
       entry->second.push_back(number);
   return entry->second;
 }
 
 std::vector<Match> Matcher::find(const MatchedGraph& graph) {
   std::vector<Match> matches;
-  const Walk::Uniform uniform = [this](const Tensor& tensor) {
-    const auto [entry, added] = memory_->uniform.try_emplace(tensor.bytes().data());
-    if (added) entry->second = {tensor, all_equal(tensor)};
-    return entry->second.second;
-  };
   const auto nodes = graph.graph->nodes();
   for (std::size_t position = 0; position < nodes.size(); ++position) {
     for (const std::uint32_t number : starts_at(graph, position)) {
@@ -343,12 +336,12 @@ std::vector<Match> Matcher::find(const MatchedGraph& graph) {
         for (const std::int64_t where : state.where)
           if (where >= 0)
             memory_->alive.emplace(nodes[static_cast<std::size_t>(where)].get(), nodes[static_cast<std::size_t>(where)]);
-        return memory_->bindings.emplace(std::move(key), bind(*graph.graph, rule, state)).first->second;
+        return memory_->bindings.emplace(std::move(key), bind(*graph.graph, rule, state, memory_->creations)).first->second;
       };
       const Walk::Found found = [&](const Walk& walk) {
         if (auto match = to_match(graph, rule, number, walk.result(), remember)) matches.push_back(std::move(*match));
       };
-      Walk(graph, rule, uniform, found, memory_->states).start(static_cast<std::int64_t>(position));
+      Walk(graph, rule, memory_->creations, found, memory_->states).start(static_cast<std::int64_t>(position));
     }
   }
   return matches;
@@ -361,13 +354,13 @@ std::optional<Match> Matcher::find_at(const MatchedGraph& graph, std::uint32_t n
   const std::int64_t position = where[root_of(rule)];
   if (position < 0 || position >= static_cast<std::int64_t>(graph.graph->nodes().size())) return std::nullopt;
   std::optional<Match> match;
-  const Walk::Uniform uniform = all_equal;
   const Walk::Found found = [&](const Walk& walk) {
     const Walk::State& state = walk.result();
     if (match || state.swapped != swapped || !std::equal(where.begin(), where.end(), state.where.begin())) return;
-    match = to_match(graph, rule, number, state, [&](const Walk::State& s) { return bind(*graph.graph, rule, s); });
+    match = to_match(graph, rule, number, state,
+                     [&](const Walk::State& s) { return bind(*graph.graph, rule, s, memory_->creations); });
   };
-  Walk(graph, rule, uniform, found, memory_->states).start(position);
+  Walk(graph, rule, memory_->creations, found, memory_->states).start(position);
   return match;
 }
 

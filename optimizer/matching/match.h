@@ -18,7 +18,8 @@ namespace rewright::optimizer {
 // A match of a rule's source in a graph. `rule` and `where` identify it for a given graph; certificates record them.
 struct Match {
   std::uint32_t rule = 0;  // position in RuleIndex::rules()
-  // For each source node the position of the matched node; for a Fill matched with a constant leaf, -1 - its value.
+  // For each source node the position of the matched node; for an operator matched with a constant that it creates, -1 - its
+  // value.
   std::vector<std::int64_t> where;
   std::uint64_t swapped = 0;    // bit i: the first two inputs of source node i (commutative) are swapped
   std::vector<ValueId> inputs;  // values bound to the rule's inputs

@@ -146,6 +146,32 @@ rule add_zero: "adding nothing"
   CHECK(find(graph, index).size() == 1);
 }
 
+TEST_CASE("a constant with the elements of an identity matrix is an Eye") {
+  const RuleIndex index(testing::rules(R"(
+rule matmul_identity: "a product with the identity matrix"
+  x[N, K]
+  MatMul(x, Eye(; size=K, type=T)) => x
+  needs_finite
+)"),
+                        {.math = MathClass::kNeedsFinite});
+  std::vector<double> elements(9);
+  for (int i = 0; i < 3; ++i) elements[static_cast<std::size_t>(4 * i)] = 1;
+  const auto matches = [&](Sizes sizes, const std::vector<double>& of) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", floats({2, sizes[0]}));
+    const ValueId constant = graph.add_constant(Tensor::from_reals(DataType::kFloat, std::move(sizes), of));
+    graph.add_output("y", add(graph, "MatMul", {x, constant})[0]);
+    const std::vector<Match> found = find(graph, index);
+    for (const Match& match : found) CHECK(apply(graph, index.rules()[match.rule], match));
+    return found.size();
+  };
+  CHECK(matches({3, 3}, elements) == 1);
+  CHECK(matches({1, 9}, elements) == 0);
+  CHECK(matches({3, 3}, std::vector<double>(9, 1)) == 0);
+  elements[8] = 2;
+  CHECK(matches({3, 3}, elements) == 0);
+}
+
 TEST_CASE("sizes that are not known leave conditions open: no match") {
   const RuleIndex index(testing::rules(R"(
 rule only_even: "for the test"

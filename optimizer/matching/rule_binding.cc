@@ -1,8 +1,11 @@
 #include "optimizer/matching/rule_binding.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "expressions/exact_number.h"
+#include "operators/readings/interpreter.h"
 
 namespace rewright::optimizer {
 
@@ -47,6 +50,46 @@ bool equal_from_back(const Rule& rule, std::span<const TensorType* const> inputs
   }
 }
 
+// Are all elements equal, and could a Fill create them?
+bool all_equal(const Tensor& tensor) {
+  const std::size_t size = byte_size(tensor.type());
+  const std::span<const std::byte> bytes = tensor.bytes();
+  if (size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
+  return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin());
+}
+
+// The tensors that operators without inputs create repeat a few numbers. Weights do not, and need not be compared as a whole.
+bool repeats_numbers(const Tensor& tensor) {
+  constexpr std::size_t kLooked = 64, kDifferent = 4;
+  const std::size_t size = byte_size(tensor.type());
+  const std::span<const std::byte> bytes = tensor.bytes();
+  if (size == 0 || bytes.empty()) return false;
+  std::set<std::vector<std::byte>> seen;
+  for (std::size_t at = 0; at + size <= std::min(bytes.size(), kLooked * size); at += size)
+    seen.emplace(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(at + size));
+  return seen.size() <= kDifferent;
+}
+
+std::optional<Attributes> creating_attributes(const Operator& op, const Tensor& tensor) {
+  if (op.random() || op.max_inputs() != 0 || !(op.is_fill() ? all_equal(tensor) : repeats_numbers(tensor))) return std::nullopt;
+  Attributes attributes = op.defaults();
+  for (AttributeValue& attribute : attributes) {
+    if (std::holds_alternative<Index>(attribute) && !tensor.sizes().empty()) attribute = Index(tensor.sizes()[0]);
+    if (std::holds_alternative<Indices>(attribute)) attribute = to_indices(tensor.sizes());
+    if (std::holds_alternative<Real>(attribute)) attribute = Real(tensor.reals().at(0));
+    if (std::holds_alternative<DataType>(attribute)) attribute = tensor.type();
+  }
+  if (op.is_fill()) return attributes;
+  try {
+    const Definition definition = op.define(attributes, Inputs::of(std::span<const TensorType>()).types_only());
+    const TensorType& type = definition.outputs().at(0).type;
+    if (type.type != tensor.type() || type.shape != to_indices(tensor.sizes())) return std::nullopt;
+    return interpret(op, attributes, {}).at(0) == tensor ? std::optional(std::move(attributes)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // ill-typed with these attributes
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const TensorType* const> inputs,
@@ -68,22 +111,11 @@ bool is_empty(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; });
 }
 
-bool all_equal(const Tensor& tensor) {
-  const std::size_t size = byte_size(tensor.type());
-  const std::span<const std::byte> bytes = tensor.bytes();
-  if (size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
-  return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin());
-}
-
-Attributes fill_attributes(const Operator& fill, const Tensor& tensor) {
-  Attributes attributes = fill.defaults();
-  const double element = tensor.reals().at(0);
-  for (std::size_t i = 0; i < fill.fields().size(); ++i) {
-    if (std::holds_alternative<Indices>(attributes[i])) attributes[i] = to_indices(tensor.sizes());
-    if (std::holds_alternative<Real>(attributes[i])) attributes[i] = Real(element);
-    if (std::holds_alternative<DataType>(attributes[i])) attributes[i] = tensor.type();
-  }
-  return attributes;
+const Attributes* Creations::attributes(const Operator& op, const Tensor& tensor) {
+  const auto [found, is_new] = answers_.try_emplace({&op, tensor.bytes().data()});
+  Answer& answer = found->second;
+  if (is_new) answer = {tensor, creating_attributes(op, tensor)};
+  return answer.attributes ? &*answer.attributes : nullptr;
 }
 
 }  // namespace rewright::optimizer

@@ -1,8 +1,11 @@
 // Binds a rule's variables to a match of its source: shared by matching in graphs and in e-graphs.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "rules/bindings.h"
 #include "rules/rule.h"
@@ -17,9 +20,19 @@ std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const Tens
 // Is the tensor known to be empty?
 bool is_empty(const TensorType& type);
 
-// A source's Fill also matches a constant whose elements are all equal: tests this, and gives the attributes of a Fill that
-// would create it.
-bool all_equal(const Tensor& tensor);
-Attributes fill_attributes(const Operator& fill, const Tensor& tensor);
+// Operators without inputs in a rule's source, such as Fill and Eye, also match a constant that they would create.
+class Creations {
+ public:
+  // The attributes with which the operator creates the tensor; null if it has inputs or creates no such tensor. The answer is
+  // kept, and so is the tensor.
+  const Attributes* attributes(const Operator& op, const Tensor& tensor);
+
+ private:
+  struct Answer {
+    Tensor tensor;
+    std::optional<Attributes> attributes;
+  };
+  std::map<std::pair<const Operator*, const std::byte*>, Answer> answers_;
+};
 
 }  // namespace rewright::optimizer

@@ -22,19 +22,21 @@ struct Rewrite {
 
 // One step: a part of the graph was rewritten; or, by equality saturation, rewrites were added to an e-graph, and e-nodes
 // chosen; or constants were evaluated; or graphs inside nodes were rewritten; or calls were written in another dialect
-// (graph/onnx/dialect.h). Positions refer to Graph::nodes(), values to the
-// graph when the step begins: importing the same file gives the same numbers, and so does every step.
+// (graph/onnx/dialect.h); or contractions as products of two (graph/contraction.h). Positions refer to Graph::nodes(), values
+// to the graph when the step begins: importing the same file gives the same numbers, and so does every step.
 struct BodySteps;
 
 struct CertificateStep {
-  enum class Kind { kRewrite, kSaturate, kFold, kBodies, kStandard, kRaise };
+  enum class Kind { kRewrite, kSaturate, kFold, kBodies, kStandard, kRaise, kContract };
   Kind kind = Kind::kRewrite;
   std::vector<std::uint32_t> region;  // kRewrite, kSaturate
   std::vector<Rewrite> rewrites;      // kRewrite, kSaturate
   std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, operands first
   std::vector<ValueId> folded;        // kFold; empty: the graph is tidied (Graph::tidy)
   std::vector<BodySteps> bodies;      // kBodies
-  std::vector<std::string> calls;     // kRaise: the operators that rules raised parts of the graph to, all or none of each
+  // kRaise: the operators that rules raised parts of the graph to, all or none of each; kContract: those whose sums of products
+  // were taken two tensors at a time (graph/contraction.h)
+  std::vector<std::string> calls;
 };
 
 // The steps in one graph inside a node (graph/onnx/body.h), whose nodes may contain graphs again.

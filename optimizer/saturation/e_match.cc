@@ -127,10 +127,9 @@ bool EMatcher::plausible(const PatternNode& pattern, ENodeId id) const {
   return true;
 }
 
-bool EMatcher::uniform(ENodeId leaf) {
-  const auto [entry, added] = uniform_.try_emplace(leaf);
-  if (added) entry->second = all_equal(graph_.graph().value(graph_.node(leaf).leaf).constant);
-  return entry->second;
+const Attributes* EMatcher::creation(const PatternNode& pattern, ENodeId leaf) {
+  const ValueId value = graph_.node(leaf).leaf;
+  return graph_.graph().is_constant(value) ? creations_.attributes(*pattern.op, graph_.graph().value(value).constant) : nullptr;
 }
 
 void EMatcher::place(Laying& laying, std::uint32_t p, ENodeId id, std::size_t next) {
@@ -138,8 +137,7 @@ void EMatcher::place(Laying& laying, std::uint32_t p, ENodeId id, std::size_t ne
   std::vector<ENodeId>& where = laying.match.where;
   if (!graph_.node(id).live || std::find(where.begin(), where.end(), id) != where.end()) return;
   if (graph_.node(id).leaf != kNoValue) {
-    if (!pattern.op->is_fill() || !pattern.inputs.empty() || !graph_.graph().is_constant(graph_.node(id).leaf)) return;
-    if (!uniform(id)) return;
+    if (!creation(pattern, id)) return;
     where[p] = id;
     run(laying, next);
     where[p] = kUnplaced;
@@ -245,9 +243,8 @@ std::optional<EMatch> EMatcher::find_at(std::uint32_t rule, std::span<const ENod
     const PatternNode& pattern = wanted.source.nodes[p];
     const bool exchanged = (swapped >> p) & 1;
     if (exchanged && (!pattern.op->commutative() || pattern.inputs.size() < 2)) return std::nullopt;
-    if (const ValueId leaf = graph_.node(where[p]).leaf; leaf != kNoValue) {
-      if (!pattern.op->is_fill() || !pattern.inputs.empty() || !graph_.graph().is_constant(leaf) || !uniform(where[p]))
-        return std::nullopt;
+    if (graph_.node(where[p]).leaf != kNoValue) {
+      if (!creation(pattern, where[p])) return std::nullopt;
     } else if (!plausible(pattern, where[p])) {
       return std::nullopt;
     }
@@ -296,9 +293,7 @@ std::optional<std::uint32_t> EMatcher::bind(const EMatch& match) {
   }
   for (std::size_t p = 0; p < match.where.size(); ++p) {
     const ENode& node = graph_.node(match.where[p]);
-    key.push_back(node.leaf == kNoValue
-                      ? node.attributes
-                      : graph_.intern(fill_attributes(*rule.source.nodes[p].op, graph_.graph().value(node.leaf).constant)));
+    key.push_back(node.leaf == kNoValue ? node.attributes : graph_.intern(*creation(rule.source.nodes[p], match.where[p])));
   }
   const auto [entry, added] = binding_numbers_.try_emplace(key, kNone);
   if (!added) return entry->second == kNone ? std::nullopt : std::optional(entry->second);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "optimizer/matching/match.h"
+#include "optimizer/matching/rule_binding.h"
 #include "optimizer/saturation/e_graph.h"
 
 namespace rewright::optimizer {
@@ -18,7 +19,7 @@ namespace rewright::optimizer {
 // A match of a rule's source in an e-graph.
 struct EMatch {
   std::uint32_t rule = 0;      // position in RuleIndex::rules()
-  std::vector<ENodeId> where;  // by source node; for a Fill matched with a constant of the graph, its leaf
+  std::vector<ENodeId> where;  // by source node; for an operator matched with a constant that it creates, its leaf
   std::uint64_t swapped = 0;   // as Match::swapped
   std::vector<ClassId> inputs;
   std::uint32_t binding = 0;  // number of its bindings
@@ -58,7 +59,8 @@ class EMatcher {
   void run(Laying& laying, std::size_t step);
   void place(Laying& laying, std::uint32_t p, ENodeId node, std::size_t next);
   bool plausible(const PatternNode& pattern, ENodeId id) const;
-  bool uniform(ENodeId leaf);
+  // The attributes with which the pattern's operator creates the constant that this leaf is; null if it is none.
+  const Attributes* creation(const PatternNode& pattern, ENodeId leaf);
   std::optional<std::uint32_t> bind(const EMatch& match);
   bool types_agree(const EMatch& match) const;
   ClassId slot(const EMatch& match, std::uint32_t p, std::uint32_t i) const;
@@ -71,7 +73,7 @@ class EMatcher {
   };
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, KeyHash> binding_numbers_;
   std::vector<std::unique_ptr<Binding>> bindings_;  // null: the rule does not match
-  std::unordered_map<ENodeId, bool> uniform_;
+  Creations creations_;
 };
 
 }  // namespace rewright::optimizer

@@ -5,11 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "graph/contraction.h"
 #include "operators/readings/operation_count.h"
 #include "runtime/cpu/planning/kernels.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/recognitions.h"
-#include "runtime/planning/contraction.h"
 #include "runtime/planning/graph_facts.h"
 #include "runtime/planning/pieces.h"
 
@@ -91,11 +91,12 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
 
 // Replaces Einsum and the like by matrix products.
 Graph with_products(Graph graph, const PlanOptions& options) {
-  return planning::with_matrix_products(graph, [&](const Node& node) {
+  const auto is_served = [&](const Node& node) {
     if (has_node_kernels(node.op->name())) return true;
     const std::optional<planning::Traits> traits = known_traits(graph, node, options);
     return traits && !traits->reduces;
-  });
+  };
+  return graph::with_matrix_products(graph, is_served, true);
 }
 
 // Replaces Split and the like by a Slice for each result.

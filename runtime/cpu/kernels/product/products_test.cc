@@ -470,3 +470,52 @@ TEST_CASE("contractions are products of matrices") {
     CHECK((known || std::any_of(steps.begin(), steps.end(), [](const std::string& s) { return s.starts_with("MatMul"); })));
   }
 }
+
+// Letters that only one operand has, that several share, and axes of size 1 that broadcast: in any order of operands.
+TEST_CASE("contractions of several tensors are taken two at a time") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    ProductBuilder b(seed);
+    constexpr std::string_view kLetters = "ijklmn";
+    std::map<char, std::int64_t> sizes;
+    for (const char c : kLetters) sizes[c] = b.pick(0, 5) == 0 ? 1 : b.pick(2, 6);
+    std::string equation, used;
+    std::vector<ValueId> operands;
+    for (std::int64_t n = b.pick(2, 5); n > 0; --n) {
+      std::string letters(kLetters);
+      std::shuffle(letters.begin(), letters.end(), b.random);
+      letters.resize(static_cast<std::size_t>(b.pick(0, 3)));
+      Sizes of;
+      for (const char c : letters) of.push_back(b.pick(0, 5) == 0 ? 1 : sizes[c]);
+      operands.push_back(b.pick(0, 4) == 0 ? b.constant(of) : b.input(of));
+      equation += (equation.empty() && used.empty() ? "" : ",") + letters;
+      used += letters + ',';
+    }
+    std::string result;
+    for (const char c : kLetters)
+      if (used.find(c) != std::string::npos && b.pick(0, 1)) result += c;
+    std::shuffle(result.begin(), result.end(), b.random);
+    equation += "->" + result;
+    CAPTURE(equation);
+    ValueId y = node(b.graph, "Einsum", operands, {{"equation", equation}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+    b.graph.add_output("y", y);
+    check_graph(b.graph, b.inputs, 5e-5);
+  }
+}
+
+TEST_CASE("a chain of products by an equation multiplies the vector first") {
+  ProductBuilder b(0);
+  const std::int64_t n = 40;
+  const std::vector<ValueId> operands = {b.input({n, n}), b.input({n, n}), b.input({n})};
+  b.graph.add_output("y", node(b.graph, "Einsum", operands, {{"equation", std::string("ij,jk,k->i")}})[0]);
+  check_graph(b.graph, b.inputs, 5e-5);
+  SessionOptions options;
+  options.profile = true;
+  const auto session = cpu_backend().prepare(b.graph, options);
+  session->run(b.inputs);
+  double flops = 0;
+  for (const StepProfile& step : session->profile()) flops += step.flops;
+  CHECK(flops > 0);
+  CHECK(flops < 10.0 * n * n);
+}

@@ -1,0 +1,16 @@
+// Contractions: sums of products of tensors over common axes, such as Einsum.
+#pragma once
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace rewright::graph {
+
+// The graph with contractions, recognized by their denotations, replaced by sums, transposes, reshapes, products and MatMuls,
+// two tensors at a time in the order that takes the fewest operations. Nodes for which `is_served` is true, and those of
+// unknown sizes, stay. With `keeps_names` the last node of each has the origin of the node that it replaces, for profiles: such
+// a graph is not for export.
+Graph with_matrix_products(const Graph& graph, const std::function<bool(const Node&)>& is_served, bool keeps_names = false);
+
+}  // namespace rewright::graph
