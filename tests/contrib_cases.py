@@ -487,6 +487,67 @@ def dequantize_linear(c):
     c.fix(*scale_and_zero(c, type))
 
 
+# ---- Mixtures of experts
+
+
+def routed(c, rows, width, experts):
+    """The input and scores, and the attributes that both operators have; returns by how much the first layer is wider."""
+    shape = (rows, width) if c.chance() else (1, rows, width) if c.chance() or rows % 2 else (2, rows // 2, width)
+    kind = c.pick("relu", "gelu", "silu", "identity", "swiglu")
+    c.set(k=c.whole(1, experts), activation_type=kind, normalize_routing_weights=c.whole(0, 1))
+    c.give(c.reals(*shape), c.reals(rows, experts, scale=2))
+    if kind == "swiglu":
+        c.set(swiglu_fusion=1)
+        if c.chance():
+            c.set(activation_alpha=1.702, activation_beta=1.0)
+        if c.chance():
+            c.set(swiglu_limit=c.random.uniform(0.3, 2))
+    return 2 if kind == "swiglu" else 1
+
+
+def mixture(c):
+    rows, width, inner, experts = c.pick(1, 2, 7, 30), c.whole(1, 20), c.whole(1, 24), c.whole(1, 6)
+    factor = routed(c, rows, width, experts)
+    optional = lambda *shape: c.fix(c.reals(*shape)) if c.chance() else c.give(None)  # noqa: E731
+    c.fix(c.reals(experts, factor * inner, width))
+    optional(experts, factor * inner)
+    c.fix(c.reals(experts, width, inner))
+    optional(experts, width)
+    c.tolerance = 1e-4
+
+
+def quantized_mixture(c):
+    bits = c.pick(4, 8)
+    block = c.pick(0, 16, 32, 64)
+    rows, experts = c.pick(1, 2, 7, 30), c.whole(1, 6)
+    width, inner = (2 * c.whole(8, 40) if block == 0 else block * c.whole(1, 3) for _ in range(2))
+    factor = routed(c, rows, width, experts)
+    c.set(expert_weight_bits=bits)
+    if block:
+        c.set(block_size=block)
+    zeros = c.chance(0.3)
+    layers = [(factor * inner, width), (width, inner)]
+    for to, width_ in layers:
+        c.fix(bytes_of(c, np.uint8, experts, to, width_ * bits // 8))
+        scale = np.abs(c.reals(experts, to, *([width_ // block] if block else []), scale=0.1 / 2 ** (bits - 4))) + np.float32(0.001)
+        c.fix(scale)
+        if c.chance():
+            c.fix(c.reals(experts, to))
+        else:
+            c.give(None)
+    c.give(None, None, None)
+    for to, width_ in layers:
+        if zeros:
+            packed = (-(-to * bits // 8),) if not block else (to, -(-(width_ // block) * bits // 8))
+            c.fix(bytes_of(c, np.uint8, experts, *packed))
+        else:
+            c.give(None)
+    c.give(None)
+    if c.chance(0.3):
+        c.give(1 / (1 + np.exp(-c.reals(rows, experts))))
+    c.tolerance = 2e-2  # ONNX Runtime rounds the products' left operands to 8 bits where it has kernels for that
+
+
 OPERATORS = {
     "Gelu": gelu,
     "BiasGelu": bias_gelu,
@@ -507,6 +568,8 @@ OPERATORS = {
     "MultiHeadAttention": multi_head_attention,
     "RotaryEmbedding": rotary_embedding,
     "GroupQueryAttention": group_query_attention,
+    "MoE": mixture,
+    "QMoE": quantized_mixture,
     "QLinearAdd": quantized(2),
     "QLinearMul": quantized(2),
     "QLinearSigmoid": quantized(1),

@@ -97,6 +97,7 @@ const ContribGraph* find_contrib(std::string_view domain, std::string_view type)
 void register_contrib_activation(ContribOperators& c);
 void register_contrib_attention(ContribOperators& c);
 void register_contrib_blocked_layout(ContribOperators& c);
+void register_contrib_experts(ContribOperators& c);
 void register_contrib_grouped_attention(ContribOperators& c);
 void register_contrib_learned(ContribOperators& c);
 void register_contrib_normalization(ContribOperators& c);

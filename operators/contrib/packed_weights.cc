@@ -1,20 +1,15 @@
 // Weights in blocks of few bits: MatMulNBits, GatherBlockQuantized.
+#include "operators/contrib/packed_weights.h"
+
 #include <cmath>
 
-#include "operators/contrib/contrib.h"
-
 namespace rewright::operators {
-
-namespace {
-
-using Results = ContribNode::Results;
 
 void require_block_size(std::int64_t size) {
   ContribNode::require(size >= 16 && (size & (size - 1)) == 0,
                        "block_size is " + std::to_string(size) + ", must be a power of two and at least 16");
 }
 
-// The integers of `bits` bits each (2 to 8) that lie one after the other in the bytes of v's last axis, low bits first.
 ValueId unpacked(ContribNode& n, ValueId v, std::int64_t bits) {
   if (bits == 8) return v;
   const auto bytes = [&](const std::vector<std::int64_t>& values) {
@@ -42,6 +37,10 @@ ValueId unpacked(ContribNode& n, ValueId v, std::int64_t bits) {
   const ValueId wide = n.b.cast(placed, DataType::kInt32);
   return n.b.cast(n.b.summed(wide, {Index(by_integer.size() - 1)}), DataType::kUint8);
 }
+
+namespace {
+
+using Results = ContribNode::Results;
 
 // An input with the elements of these sizes, in these sizes.
 ValueId resized(ContribNode& n, std::size_t i, const Indices& sizes, const char* what) {

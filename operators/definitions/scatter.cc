@@ -469,7 +469,26 @@ struct TopK {
     return {x.picked(picked, sizes), Tensor::from_integers(DataType::kInt64, sizes, positions)};
   }
 
-  static void onnx(OnnxMapping& m) { m.field_inputs = {{"k", 1, 10}}; }
+  static void onnx(OnnxMapping& m) {
+    constexpr int kInput = 10;  // from this opset on, k is one
+    m.field_inputs = {{"k", 1, kInput}};
+    // ONNX has no default for k, so it is written in any case.
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const auto op = from_attributes<TopK>(attributes);
+      OnnxSink::NamedAttributes named;
+      if (op.axis != Index(-1)) named.emplace_back("axis", op.axis);
+      if (op.largest != Index(1)) named.emplace_back("largest", op.largest);
+      if (op.sorted != Index(1)) named.emplace_back("sorted", op.sorted);
+      std::vector<OnnxValue> all = inputs;
+      if (sink.opset() < kInput)
+        named.emplace_back("k", op.k);
+      else
+        all.push_back(sink.index_tensor({op.k}));
+      sink.node("TopK", std::move(named), std::move(all), outputs);
+      return true;
+    };
+  }
 
   // Scattered to the positions of the elements.
   std::vector<ValueId> gradient(const GradientCall& call) const {

@@ -28,6 +28,7 @@ PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
 PlanNode plan_product;          // product/products.cc
 PlanNode plan_block_product;
 PlanNode plan_cached_attention;  // product/cached_attention.cc
+PlanNode plan_expert_mixture;    // product/expert_mixture.cc
 PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
 bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa);
 PlanNode plan_quantized_convolution;  // quantized/quantized.cc
@@ -82,6 +83,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"TreeScores", plan_tree_scores},
     {BlockProduct::kName, plan_block_product},
     {CachedAttention::kName, plan_cached_attention},
+    {ExpertMixture::kName, plan_expert_mixture},
 };
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};

@@ -18,7 +18,7 @@ struct CacheLoops {
   // y[r * size + d] += sum(t) p[r * stride + t] v[t * size + d]
   void (*add_values)(const float* p, Count stride, Count rows, const float* v, Count keys, Count size, float* y);
   // (y[a], y[b]) = factor * (x[a] c - x[b] s, x[a] s + x[b] c) for `half` pairs: neighbours, or elements `half` apart. The
-  // others, up to `size`, are multiplied by the factor.
+  // others, up to `size`, are multiplied by the factor. y may be x.
   void (*rotate)(const float* x, const float* c, const float* s, Count half, Count size, bool neighbours, float factor,
                  float* y);
 };

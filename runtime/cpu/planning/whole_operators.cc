@@ -1,6 +1,7 @@
 #include "runtime/cpu/planning/whole_operators.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ const Registry& whole_operators() {
     auto* const table = new Registry;
     table->add<BlockProduct>();
     table->add<CachedAttention>();
+    table->add<ExpertMixture>();
     return table;
   }();
   return *made;
@@ -83,12 +85,13 @@ Nodes block_product(const Operands& in, const WholeCall& call) {
 
 Nodes cached_attention(const Operands& in, const WholeCall& call) {
   if (!in.is(0, DataType::kFloat) || in.has(1) != in.has(2) || in.has(3) != in.has(4) || !in.has(5)) return std::nullopt;
-  for (const std::size_t i : {1, 2, 3, 4, 7, 8})
+  for (const std::size_t i : {1, 2, 3, 4, 7, 8, 11, 14, 15})
     if (in.has(i) && !in.is(i, DataType::kFloat)) return std::nullopt;
-  for (const std::size_t i : {10, 11, 12, 13, 14, 15})  // a bias, sinks, scales of the cache, norms
+  for (const std::size_t i : {10, 12, 13})  // a bias, scales of the cache
     if (in.has(i)) return std::nullopt;
+  if (in.has(14) != in.has(15)) return std::nullopt;
   const bool rotates = in.number("do_rotary", 0) != 0;
-  if (in.number("smooth_softmax", 0) == 1 || (rotates && !(in.has(7) && in.has(8)))) return std::nullopt;
+  if (rotates && !(in.has(7) && in.has(8))) return std::nullopt;
   const auto& total = in.has(6) ? in.value(6).contents : std::nullopt;
   if (!total || total->size() != 1 || in.shape(0).size() != 3 || !in.has_output(0) || !in.has_output(1) || !in.has_output(2))
     return std::nullopt;
@@ -102,7 +105,52 @@ Nodes cached_attention(const Operands& in, const WholeCall& call) {
   op.scale = attention_scale(call.attributes, width.value() / all.value());
   std::vector<ValueId> inputs{in.id(0), in.id(1), in.id(2), in.id(3), in.id(4), in.id(5)};
   for (const std::size_t i : {7, 8, 9}) inputs.push_back(rotates ? in.id(i) : kNoValue);
+  for (const std::size_t i : {11, 14, 15}) inputs.push_back(in.id(i));
+  op.smooth = !in.has(11) && in.number("smooth_softmax", 0) == 1;
+  op.epsilon = call.attributes.real("qk_norm_epsilon", 1e-6f);
   return whole_node(op, std::move(inputs), {call.outputs[0], call.outputs[1], call.outputs[2]});
+}
+
+// Constant weights and biases of two layers, or null where something else is asked for.
+Nodes expert_mixture(const Operands& in, const WholeCall& call, bool quantized) {
+  const auto inputs = [&](std::size_t first, std::size_t second) { return std::pair{in.id(first), in.id(second)}; };
+  const auto weights = quantized ? std::pair<std::size_t, std::size_t>{2, 5} : std::pair<std::size_t, std::size_t>{2, 4};
+  const auto biases = quantized ? std::pair<std::size_t, std::size_t>{4, 7} : std::pair<std::size_t, std::size_t>{3, 5};
+  if (!in.is(0, DataType::kFloat) || !in.is(1, DataType::kFloat) || in.has(quantized ? 8 : 6)) return std::nullopt;
+  const auto constant = [&](std::size_t i, DataType type) { return in.is_constant(i, type); };
+  const auto if_there = [&](std::size_t i, DataType type) { return !in.has(i) || constant(i, type); };
+  const DataType stored = quantized ? DataType::kUint8 : DataType::kFloat;
+  if (!constant(weights.first, stored) || !constant(weights.second, stored)) return std::nullopt;
+  if (!if_there(biases.first, DataType::kFloat) || !if_there(biases.second, DataType::kFloat)) return std::nullopt;
+  ExpertMixture op;
+  op.chosen = in.number("k", 1), op.normalized = in.number("normalize_routing_weights", 0) != 0;
+  op.activation = call.attributes.text("activation_type", "relu");
+  if (op.activation == "swiglu") op.fusion = in.number("swiglu_fusion", 0);
+  op.alpha = call.attributes.real("activation_alpha", 1), op.beta = call.attributes.real("activation_beta", 0);
+  const double limit = call.attributes.real("swiglu_limit", 0);
+  if (call.attributes.has("swiglu_limit") && !(limit > 0)) return std::nullopt;
+  if (limit < static_cast<double>(std::numeric_limits<float>::max())) op.limit = limit;
+  std::vector<ValueId> operands{in.id(0), in.id(1)};
+  const auto add = [&](std::pair<ValueId, ValueId> layers) {
+    operands.push_back(layers.first), operands.push_back(layers.second);
+  };
+  add(inputs(weights.first, weights.second)), add(inputs(biases.first, biases.second));
+  if (quantized) {
+    for (const std::size_t i : {3, 6})
+      if (!constant(i, DataType::kFloat)) return std::nullopt;
+    for (const std::size_t i : {11, 12})
+      if (!if_there(i, DataType::kUint8)) return std::nullopt;
+    if (in.has(14) && !in.is(14, DataType::kFloat)) return std::nullopt;
+    const std::int64_t bits = in.number("expert_weight_bits", 4);
+    op.bits1 = in.number("fc1_expert_weight_bits", bits), op.bits2 = in.number("fc2_expert_weight_bits", bits);
+    op.block = in.number("block_size", 0), op.accuracy = in.number("accuracy_level", 0);
+    op.normalized = op.normalized || !in.has(14);
+    add(inputs(3, 6)), add(inputs(11, 12));
+    operands.push_back(in.id(14));
+  }
+  const std::int64_t width = in.shape(0).back().value(), packed = quantized ? 8 / op.bits2.value() : 1;
+  op.inner = element_count(in.value(weights.second).constant.sizes()) / in.shape(1)[1].value() * packed / width;
+  return whole_node(op, std::move(operands), {call.outputs[0]});
 }
 
 // ---- Products with what DequantizeLinear makes of integers in blocks
@@ -285,12 +333,21 @@ Definition CachedAttention::define(const Inputs& in) const {
   return d;
 }
 
+Definition ExpertMixture::define(const Inputs& in) const {
+  Definition d(in);
+  d.require_rank(in[kScores], 2, "the scores of experts");
+  d.output_without_denotation(in[kX].type(), in[kX].shape());
+  return d;
+}
+
 Graph with_whole_operators(const Graph& graph) {
   return with_block_products(with_whole_calls(graph, [&](const WholeCall& call) -> Nodes {
     if (call.domain != kContribDomain) return std::nullopt;
     const Operands operands(graph, call);
     if (call.attributes.type() == "MatMulNBits") return block_product(operands, call);
     if (call.attributes.type() == "GroupQueryAttention") return cached_attention(operands, call);
+    if (call.attributes.type() == "MoE") return expert_mixture(operands, call, false);
+    if (call.attributes.type() == "QMoE") return expert_mixture(operands, call, true);
     return std::nullopt;
   }));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "graph/graph.h"
@@ -23,26 +24,51 @@ struct BlockProduct {
 };
 
 // GroupQueryAttention with its rotation and its cache. Inputs: q, k, v (both absent: q has all three), the past keys and
-// values, the last position of each sequence; cosines, sines and positions of the rotation (absent: none, and the past's).
+// values, the last position of each sequence; cosines, sines and positions of the rotation (absent: none, and the past's); a
+// further score of each head, its sink; scales of the heads' norms, of queries and of keys.
 // Outputs: the result, and the present keys and values.
 struct CachedAttention {
   static constexpr std::string_view kName = "attention with a cache";
-  static constexpr InputCount kInputs{6, 9};
+  static constexpr InputCount kInputs{6, 12};
+  static constexpr std::size_t kSinks = 9, kQueryNorm = 10, kKeyNorm = 11;
   static constexpr std::int64_t kFewQueries = 16;  // that share keys: then one plan serves all lengths of the cache
   Index heads, shared, total;                      // of queries, and of keys and values; the length of the longest sequence
   Index window = -1;                               // how many positions a query reads; -1: all
-  Real scale, softcap;
-  bool causal = true, interleaved = false;
+  Real scale, softcap, epsilon;                    // epsilon: of the norms
+  bool causal = true, interleaved = false, smooth = false;  // smooth: sinks are 0
   template <class V>
   void fields(V&& v) {
     v("heads", heads), v("shared", shared), v("total", total), v("window", window), v("scale", scale);
-    v("softcap", softcap), v("causal", causal), v("interleaved", interleaved);
+    v("softcap", softcap), v("epsilon", epsilon), v("causal", causal), v("interleaved", interleaved), v("smooth", smooth);
   }
   Definition define(const Inputs& in) const;
 };
 
-// The graph with such nodes where they compute the same: for calls of MatMulNBits and GroupQueryAttention whose graphs no
-// rewrite has changed, and for products with what DequantizeLinear makes of constants in blocks.
+// MoE and QMoE with two layers of constant weights (operators/contrib/experts.cc). Inputs: x, scores; weights and biases of
+// both layers; of weights with few bits also scales and zero points of both layers; shares of all experts (absent: the
+// softmax).
+struct ExpertMixture {
+  static constexpr std::string_view kName = "mixture of experts";
+  static constexpr InputCount kInputs{4, 11};
+  enum Input : std::size_t { kX, kScores, kWeights, kBiases = 4, kScales = 6, kZeros = 8, kShares = 10 };
+  Index chosen;                                         // experts in a row
+  Index inner;                                          // hidden values
+  bool normalized = false;                              // do the chosen experts' shares add up to 1?
+  std::string activation;                               // as activation_type
+  Index fusion = 0;                                     // as swiglu_fusion
+  Real alpha = 1, beta = 0, limit = 0;                  // of swiglu; limit 0: none
+  Index bits1 = 0, bits2 = 0, block = 0, accuracy = 0;  // bits 0: weights are floats. block 0: whole rows
+  template <class V>
+  void fields(V&& v) {
+    v("chosen", chosen), v("inner", inner), v("normalized", normalized), v("activation", activation), v("fusion", fusion);
+    v("alpha", alpha), v("beta", beta), v("limit", limit), v("bits1", bits1), v("bits2", bits2), v("block", block);
+    v("accuracy", accuracy);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// The graph with such nodes where they compute the same: for calls of MatMulNBits, GroupQueryAttention, MoE and QMoE
+// whose graphs no rewrite has changed, and for products with what DequantizeLinear makes of constants in blocks.
 Graph with_whole_operators(const Graph& graph);
 
 // Is at least one of these inputs empty, and each such one a past of no positions that only attention with a cache reads? No

@@ -18,12 +18,6 @@ constexpr double kHalfMultiplications = 35;  // per nanosecond
 constexpr double kByteMultiplications = 100;
 constexpr double kUnpacked = 10;  // weights, per nanosecond
 
-// Integers of a few bits one after the other in bytes, low bits first.
-std::uint32_t packed_integer(const std::uint8_t* bytes, Count n, Count bits) {
-  const Count bit = n * bits;
-  return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
-}
-
 // The integers of a word with every second one in the upper half (block_loops.h): pairs change places, then pairs of pairs, ...
 std::uint32_t halves_apart(std::uint32_t word, Count bits) {
   for (Count step = bits; step < 16; step *= 2) {
@@ -39,17 +33,15 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
   BlockProductKernel(ProductTask task, const BlockLoops& loops, const BlockShape& shape, bool precise, Count a_offset,
                      Tensor packed, ProductExtras extras)
       : ProductKernel(std::move(task), std::move(extras)),
-        loops_(loops),
-        shape_(shape),
-        operand_(precise                         ? Operand::kPairs
-                 : shape.bits <= loops.byte_bits ? Operand::kBytes
-                                                 : Operand::kHalves),
+        weights_(loops, shape, precise),
         a_offset_(a_offset),
         packed_(std::move(packed)) {
     task_.panels = this;
   }
 
-  std::size_t scratch_bytes() const override { return is_split() ? static_cast<std::size_t>(task_.rows * row_bytes()) : 0; }
+  std::size_t scratch_bytes() const override {
+    return weights_.are_faster(task_.rows) ? static_cast<std::size_t>(task_.rows * weights_.row_bytes()) : 0;
+  }
 
   void run(const Call& call) const override {
     if (task_.rows == 0) return;
@@ -57,115 +49,130 @@ class BlockProductKernel final : public ProductKernel, private UnpackedPanels {
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);
-    const bool split = is_split() && split_rows(call, a);
-    const bool by_columns = is_few() || task_.cut_by_columns(call.workers.threads());
+    const bool split = weights_.are_faster(task_.rows) && split_rows(call, a);
+    const bool by_columns = task_.rows <= kFewRows || task_.cut_by_columns(call.workers.threads());
     const Count pieces = call.workers.pieces(nanoseconds(), task_.units(by_columns));
     call.workers.share(pieces, [&](Count piece, int) {
       const ProductTask::Part part = task_.part(piece, pieces, by_columns);
       if (split)
-        multiply_split(call, y, addends, part);
+        weights_.multiply(task_, packed_.bytes().data(), call.scratch, y, addends, part);
       else
         task_.run(a, nullptr, y, addends, part);
     });
   }
 
  private:
-  // The left operand as integers: two or one of 16 bits for each element, or a byte.
-  enum class Operand { kPairs, kHalves, kBytes };
-
-  bool is_few() const { return task_.rows <= kFewRows; }
-  // Products of integers are faster than those of floats, unless each needs two.
-  bool is_split() const { return is_few() || operand_ != Operand::kPairs; }
-  const std::byte* panel(Count p) const { return packed_.bytes().data() + p * shape_.panel_bytes(); }
   void unpack(Count p, Count first, Count last, float* rows) const override {
-    loops_.unpack(shape_, panel(p), first, last, rows);
-  }
-
-  Count element_bytes() const { return operand_ == Operand::kPairs ? 4 : operand_ == Operand::kHalves ? 2 : 1; }
-  // Bytes of a split row.
-  Count row_bytes() const {
-    const Count each = operand_ == Operand::kBytes ? Count{sizeof(ByteRow::Block)} : Count{sizeof(SplitRow::Block)};
-    const Count bytes = shape_.blocks() * (shape_.block * element_bytes() + each);
-    return (bytes + 63) / 64 * 64;
-  }
-  std::byte* row_at(const Call& call, Count r) const { return call.scratch + r * row_bytes(); }
-  std::byte* blocks_at(const Call& call, Count r) const {
-    return row_at(call, r) + shape_.blocks() * shape_.block * element_bytes();
-  }
-  SplitRow split_row(const Call& call, Count r) const {
-    auto* const high = reinterpret_cast<std::int16_t*>(row_at(call, r));
-    return {high, operand_ == Operand::kPairs ? high + shape_.blocks() * shape_.block : nullptr,
-            reinterpret_cast<SplitRow::Block*>(blocks_at(call, r))};
-  }
-  ByteRow byte_row(const Call& call, Count r) const {
-    return {reinterpret_cast<std::int8_t*>(row_at(call, r)), reinterpret_cast<ByteRow::Block*>(blocks_at(call, r))};
+    weights_.unpack(packed_.bytes().data(), p, first, last, rows);
   }
 
   // False if an element cannot be split.
   bool split_rows(const Call& call, const float* a) const {
     std::atomic<bool> all = true;
-    call.workers.for_each(task_.rows, static_cast<double>(task_.rows * shape_.rows) / kSplit, [&](Count r, int) {
-      const float* const row = a + r * task_.a_rows;
-      if (operand_ == Operand::kBytes ? !loops_.round(byte_row(call, r), row, task_.a_columns, shape_)
-                                      : !loops_.split(split_row(call, r), row, task_.a_columns, shape_.rows, shape_.block))
+    call.workers.for_each(task_.rows, static_cast<double>(task_.rows * task_.b.rows) / kSplit, [&](Count r, int) {
+      if (!weights_.split(a + r * task_.a_rows, task_.a_columns, call.scratch + r * weights_.row_bytes()))
         all.store(false, std::memory_order_relaxed);
     });
     return all;
   }
 
-  // Some rows at a time, whose integers stay in the second-level cache while the panels pass.
-  void multiply_split(const Call& call, float* y, std::span<const float* const> addends, const ProductTask::Part& part) const {
-    for (Count top = part.first_row; top < part.last_row; top += kRowsTogether) {
-      const Count bottom = std::min(top + kRowsTogether, part.last_row);
-      for (Count p = part.first_panel; p < part.last_panel; ++p) multiply_panel(call, y, addends, top, bottom, p);
-    }
-  }
-
-  void multiply_panel(const Call& call, float* y, std::span<const float* const> addends, Count top, Count bottom,
-                      Count p) const {
-    alignas(64) float partial[kRowsTogether * kMostWidth];
-    const float* const start = task_.bias == nullptr ? nullptr : task_.bias + p * shape_.width;
-    const bool whole = (p + 1) * shape_.width <= shape_.columns;
-    float* const target = whole ? y + top * task_.y_rows + p * shape_.width : partial;
-    const Count stride = whole ? task_.y_rows : shape_.width;
-    const Count most = operand_ == Operand::kPairs    ? 1
-                       : operand_ == Operand::kHalves ? BlockLoops::kMostRows
-                                                      : loops_.most_byte_rows[shape_.vectors];
-    for (Count r = top, count = 0; r < bottom; r += count) {
-      count = std::min(most, bottom - r);
-      float* const to = target + (r - top) * stride;
-      if (operand_ == Operand::kBytes) {
-        ByteRow rows[BlockLoops::kMostByteRows];
-        for (Count i = 0; i < count; ++i) rows[i] = byte_row(call, r + i);
-        loops_.multiply_bytes(shape_, panel(p), rows, count, start, to, stride);
-        continue;
-      }
-      SplitRow rows[BlockLoops::kMostRows];
-      for (Count i = 0; i < count; ++i) rows[i] = split_row(call, r + i);
-      if (count == 1)
-        loops_.multiply(shape_, panel(p), rows[0], start, to);
-      else
-        loops_.multiply_rows(shape_, panel(p), rows, count, start, to, stride);
-    }
-    task_.finish(whole ? nullptr : partial, y, addends, top, bottom, p);
-  }
-
   double nanoseconds() const {
-    if (!is_split()) return task_.nanoseconds() + static_cast<double>(shape_.rows * shape_.columns) / kUnpacked;
-    return std::max(static_cast<double>(shape_.bytes()) / kReadBytes,
-                    static_cast<double>(task_.rows * shape_.rows * shape_.columns) /
-                        (operand_ == Operand::kBytes ? kByteMultiplications : kHalfMultiplications));
+    const BlockShape& shape = weights_.shape();
+    return weights_.are_faster(task_.rows) ? weights_.nanoseconds(task_.rows)
+                                           : task_.nanoseconds() + static_cast<double>(shape.rows * shape.columns) / kUnpacked;
   }
 
-  static constexpr Count kMostWidth = 64;
-  const BlockLoops& loops_;
-  const BlockShape shape_;
-  const Operand operand_;
+  const BlockRows weights_;
   const Count a_offset_;
   const Tensor packed_;
 };
 
 }  // namespace
+
+BlockRows::BlockRows(const BlockLoops& loops, const BlockShape& shape, bool precise)
+    : loops_(loops),
+      shape_(shape),
+      operand_(precise                         ? Operand::kPairs
+               : shape.bits <= loops.byte_bits ? Operand::kBytes
+                                               : Operand::kHalves) {}
+
+// Products of integers are faster than those of floats, unless each needs two.
+bool BlockRows::are_faster(std::int64_t rows) const { return rows <= kFewRows || operand_ != Operand::kPairs; }
+
+std::int64_t BlockRows::row_bytes() const {
+  const Count each = operand_ == Operand::kBytes ? Count{sizeof(ByteRow::Block)} : Count{sizeof(SplitRow::Block)};
+  const Count bytes = shape_.blocks() * (shape_.block * element_bytes() + each);
+  return (bytes + 63) / 64 * 64;
+}
+
+SplitRow BlockRows::split_row(std::byte* row) const {
+  auto* const high = reinterpret_cast<std::int16_t*>(row);
+  return {high, operand_ == Operand::kPairs ? high + shape_.blocks() * shape_.block : nullptr,
+          reinterpret_cast<SplitRow::Block*>(row + shape_.blocks() * shape_.block * element_bytes())};
+}
+
+ByteRow BlockRows::byte_row(std::byte* row) const {
+  return {reinterpret_cast<std::int8_t*>(row),
+          reinterpret_cast<ByteRow::Block*>(row + shape_.blocks() * shape_.block * element_bytes())};
+}
+
+bool BlockRows::split(const float* row, std::int64_t stride, std::byte* target) const {
+  return operand_ == Operand::kBytes ? loops_.round(byte_row(target), row, stride, shape_)
+                                     : loops_.split(split_row(target), row, stride, shape_.rows, shape_.block);
+}
+
+// Some rows at a time, whose integers stay in the second-level cache while the panels pass.
+void BlockRows::multiply(const ProductTask& task, const std::byte* packed, std::byte* split, float* y,
+                         std::span<const float* const> addends, const ProductTask::Part& part) const {
+  for (Count top = part.first_row; top < part.last_row; top += kRowsTogether) {
+    const Count bottom = std::min(top + kRowsTogether, part.last_row);
+    for (Count p = part.first_panel; p < part.last_panel; ++p) multiply_panel(task, packed, split, y, addends, top, bottom, p);
+  }
+}
+
+void BlockRows::multiply_panel(const ProductTask& task, const std::byte* packed, std::byte* split, float* y,
+                               std::span<const float* const> addends, std::int64_t top, std::int64_t bottom,
+                               std::int64_t p) const {
+  constexpr Count kWidest = 64;  // columns of a panel
+  alignas(64) float partial[kRowsTogether * kWidest];
+  const std::byte* const panel = packed + p * shape_.panel_bytes();
+  const float* const start = task.bias == nullptr ? nullptr : task.bias + p * shape_.width;
+  const bool whole = (p + 1) * shape_.width <= shape_.columns;
+  float* const target = whole ? y + top * task.y_rows + p * shape_.width : partial;
+  const Count stride = whole ? task.y_rows : shape_.width;
+  const Count most = operand_ == Operand::kPairs    ? 1
+                     : operand_ == Operand::kHalves ? BlockLoops::kMostRows
+                                                    : loops_.most_byte_rows[shape_.vectors];
+  for (Count r = top, count = 0; r < bottom; r += count) {
+    count = std::min(most, bottom - r);
+    float* const to = target + (r - top) * stride;
+    const auto at = [&](Count i) { return split + (r + i) * row_bytes(); };
+    if (operand_ == Operand::kBytes) {
+      ByteRow rows[BlockLoops::kMostByteRows];
+      for (Count i = 0; i < count; ++i) rows[i] = byte_row(at(i));
+      loops_.multiply_bytes(shape_, panel, rows, count, start, to, stride);
+      continue;
+    }
+    SplitRow rows[BlockLoops::kMostRows];
+    for (Count i = 0; i < count; ++i) rows[i] = split_row(at(i));
+    if (count == 1)
+      loops_.multiply(shape_, panel, rows[0], start, to);
+    else
+      loops_.multiply_rows(shape_, panel, rows, count, start, to, stride);
+  }
+  task.finish(whole ? nullptr : partial, y, addends, top, bottom, p);
+}
+
+double BlockRows::nanoseconds(std::int64_t rows) const {
+  return std::max(static_cast<double>(shape_.bytes()) / kReadBytes,
+                  static_cast<double>(rows * shape_.rows * shape_.columns) /
+                      (operand_ == Operand::kBytes ? kByteMultiplications : kHalfMultiplications));
+}
+
+std::uint32_t packed_integer(const std::uint8_t* bytes, std::int64_t n, std::int64_t bits) {
+  const Count bit = n * bits;
+  return (bytes[bit / 8] >> (bit % 8)) & ((1u << bits) - 1);
+}
 
 BlockShape block_shape(const BlockWeights& weights, const PackedShape& floats) {
   BlockShape shape;

@@ -31,11 +31,16 @@ struct CachedTask {
   bool has_parts = false, has_past = false, rotates = false, has_positions = false, neighbours = false;
   bool last_is_long = false, positions_are_long = false;  // of 64 bits
   Count table = 0, half = 0;                              // positions and columns of the tables
+  Count sinks = -1, norms = -1;  // numbers of inputs: sinks; the scales of queries, those of keys behind
+  bool smooth = false;           // sinks are 0
+  float epsilon = 0;             // of norms
   int threads = 1;
 
   Count group() const { return heads / shared; }
   Count rows() const { return group() * length; }                         // queries that share keys
   bool is_few() const { return rows() <= CachedAttention::kFewQueries; }  // keys and values are read in place
+  // Into how many parts the positions of a head may be cut, where threads could not share the heads evenly.
+  Count parts() const { return is_few() && batch * shared % threads != 0 ? threads : 1; }
 };
 
 Count position_at(const std::byte* at, Count i, bool is_long) {
@@ -59,6 +64,9 @@ struct CachedForm {
   // Each thread's memory: packed keys and values, scores, and rows of the result.
   Count packed_floats() const { return t.is_few() ? 0 : k.floats() + v.floats(); }
   Count thread_floats() const { return (packed_floats() + tile * (keys + width) + 15) / 16 * 16; }
+  // Of a part of a head: sums, and each row's largest score and the sum of its exponentials.
+  Count part_floats() const { return (tile * (width + 2) + 15) / 16 * 16; }
+  Count parts_floats() const { return t.parts() > 1 ? t.batch * t.shared * t.parts() * part_floats() : 0; }
 
   CachedTask t;
   const ProductLoops& products;
@@ -89,21 +97,41 @@ class CachedAttentionRun {
                            static_cast<double>(f_.query_floats()) + (t_.is_few() ? 0 : elements / kCacheFloats),
                            [&](Count unit, int) { prepare(unit); });
     if (t_.length == 0) return;
-    const Count tiles = (t_.rows() + f_.tile - 1) / f_.tile, units = t_.batch * t_.shared * tiles;
+    const Count parts = std::min(t_.parts(), (t_.total + f_.keys - 1) / f_.keys);
+    const Count tiles = (t_.rows() + f_.tile - 1) / f_.tile, units = t_.batch * t_.shared * tiles * parts;
     const double nanoseconds =
         elements * 2 * std::max(1 / kCacheFloats, static_cast<double>(t_.rows()) / kCacheMultiplications);
     const Count pieces = call_.workers.pieces(nanoseconds, units);
     call_.workers.share(pieces, [&](Count piece, int thread) {
       const Count first = first_unit(units, piece, pieces), last = first_unit(units, piece + 1, pieces);
       float* const own = queries_ + f_.query_floats() + thread * f_.thread_floats();
+      float largest[kTileRows], total[kTileRows];
       for (Count u = first; u < last; ++u) {
-        if (!t_.is_few() && (u == first || u % tiles == 0)) pack_head(u / tiles, own);
-        attend(u / tiles, u % tiles * f_.tile, own);
+        if (parts > 1) {
+          const Count blocks = (used(u / parts) + f_.keys - 1) / f_.keys, part = u % parts;
+          attend(u / parts, 0, first_unit(blocks, part, parts), first_unit(blocks, part + 1, parts), own, part_of(u));
+          continue;
+        }
+        const Count head = u / tiles, row = u % tiles * f_.tile;
+        if (!t_.is_few() && (u == first || row == 0)) pack_head(head, own);
+        const Sums sums{own + f_.packed_floats() + f_.tile * f_.keys, largest, total};
+        attend(head, row, 0, (used(head) + f_.keys - 1) / f_.keys, own, sums);
+        finish(head, row, sums);
       }
     });
+    for (Count head = 0; parts > 1 && head < t_.batch * t_.shared; ++head) join(head, parts);
   }
 
  private:
+  // What rows have seen so far: values times exponentials, the largest scores, and the sums of the exponentials.
+  struct Sums {
+    float *values, *largest, *total;
+  };
+  Sums part_of(Count unit) const {
+    float* const at = queries_ + f_.query_floats() + t_.threads * f_.thread_floats() + unit * f_.part_floats();
+    return {at, at + f_.tile * f_.width, at + f_.tile * (f_.width + 1)};
+  }
+
   static CachedTask with_lengths(CachedTask task, const CacheLengths* lengths) {
     if (lengths != nullptr) task.past = lengths->past, task.present = lengths->present, task.total = lengths->total;
     return task;
@@ -134,7 +162,13 @@ class CachedAttentionRun {
     return floats(call_.inputs[t_.has_parts ? which : 0]) + ((b * t_.length + s) * all + head) * t_.size;
   }
 
-  void turn(const float* x, Count b, Count s, float factor, float* y) const {
+  // A head of queries (which = 0) or keys, normalized and rotated.
+  void turn(std::size_t which, const float* x, Count b, Count s, float factor, float* y) const {
+    if (t_.norms >= 0) {
+      const float* const scale = floats(call_.inputs[static_cast<std::size_t>(t_.norms) + which]);
+      f_.products.normalize(y, x, t_.size, false, t_.epsilon, scale, nullptr);
+      x = y;
+    }
     if (!t_.rotates) return f_.loops.rotate(x, nullptr, nullptr, 0, t_.size, false, factor, y);
     const Count at = t_.has_positions ? position_at(after_past(3), b * t_.length + s, t_.positions_are_long) : before(b) + s;
     if (at < 0 || at >= t_.table)
@@ -150,7 +184,7 @@ class CachedAttentionRun {
     Count head = unit % all;
     if (head < t_.heads) {
       float* const to = queries_ + (b * t_.heads + head) * t_.length * t_.size;
-      for (Count s = 0; s < t_.length; ++s) turn(entry(0, b, head, s), b, s, t_.scale, to + s * t_.size);
+      for (Count s = 0; s < t_.length; ++s) turn(0, entry(0, b, head, s), b, s, t_.scale, to + s * t_.size);
       return;
     }
     head -= t_.heads;
@@ -160,7 +194,7 @@ class CachedAttentionRun {
       for (Count s = 0; s < t_.length; ++s) {
         float* const row = to + (before(b) + s) * t_.size;
         if (which == 0)
-          turn(entry(1, b, head, s), b, s, 1, row);
+          turn(1, entry(1, b, head, s), b, s, 1, row);
         else
           std::memcpy(row, entry(2, b, head, s), row_bytes);
       }
@@ -189,21 +223,19 @@ class CachedAttentionRun {
     pack(f_.products, cache(1, head), {used(head), t_.size, t_.size, 1}, values, {}, own + f_.k.floats(), 0, values.panels());
   }
 
-  // The result for a shared head's queries, some from `first` on.
-  void attend(Count head, Count first, float* own) const {
-    const Count b = head / t_.shared, rows = std::min(f_.tile, t_.rows() - first), group = t_.group();
+  // A shared head's queries, some from `first` on, and some blocks of f_.keys positions.
+  void attend(Count head, Count first, Count first_block, Count last_block, float* own, const Sums& sums) const {
+    const Count b = head / t_.shared, rows = std::min(f_.tile, t_.rows() - first);
     float* const scores = own + f_.packed_floats();
-    float* const sums = scores + f_.tile * f_.keys;
-    float largest[kTileRows], total[kTileRows];
-    std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
-    std::fill_n(total, rows, 0.0f);
-    std::fill_n(sums, rows * f_.width, 0.0f);
+    for (Count r = 0; r < rows; ++r)
+      start(first_block == 0 && last_block > 0, head % t_.shared * t_.group() + (first + r) / t_.length, sums.largest[r], sums.total[r]);
+    std::fill_n(sums.values, rows * f_.width, 0.0f);
     Count lowest = used(head), highest = 0;  // the positions that a row sees
     for (Count r = 0; r < rows; ++r) {
       const Count at = before(b) + (first + r) % t_.length;
       lowest = std::min(lowest, first_seen(at)), highest = std::max(highest, at + 1);
     }
-    for (Count t = 0; t < used(head); t += f_.keys) {
+    for (Count t = first_block * f_.keys; t < std::min(last_block * f_.keys, used(head)); t += f_.keys) {
       const Count end = std::min(t + f_.keys, used(head));
       if (t_.is_few())
         for (const std::size_t which : {0, 1}) copy(which, head, t, std::min(end, before(b)));
@@ -211,14 +243,50 @@ class CachedAttentionRun {
       const Count seen = std::min(end, highest) - t;
       find_scores(head, first, rows, t, seen, own, scores);
       for (Count r = 0; r < rows; ++r)
-        weigh(scores + r * f_.keys, t, seen, before(b) + (first + r) % t_.length, largest[r], total[r], sums + r * f_.width);
-      add_values(head, rows, t, seen, own, scores, sums);
+        weigh(scores + r * f_.keys, t, seen, before(b) + (first + r) % t_.length, sums.largest[r], sums.total[r],
+              sums.values + r * f_.width);
+      add_values(head, rows, t, seen, own, scores, sums.values);
     }
+  }
+
+  // The results of these rows.
+  void finish(Count head, Count first, const Sums& sums) const {
+    const Count b = head / t_.shared, rows = std::min(f_.tile, t_.rows() - first);
     for (Count r = 0; r < rows; ++r) {
-      f_.products.scale(sums + r * f_.width, t_.size, 1.0f / total[r]);
-      const Count s = (first + r) % t_.length, h = head % t_.shared * group + (first + r) / t_.length;
-      std::copy_n(sums + r * f_.width, t_.size, floats(call_.outputs[0]) + ((b * t_.length + s) * t_.heads + h) * t_.size);
+      float* const values = sums.values + r * f_.width;
+      f_.products.scale(values, t_.size, 1.0f / sums.total[r]);
+      const Count s = (first + r) % t_.length, h = head % t_.shared * t_.group() + (first + r) / t_.length;
+      std::copy_n(values, t_.size, floats(call_.outputs[0]) + ((b * t_.length + s) * t_.heads + h) * t_.size);
     }
+  }
+
+  // The results of a head out of its parts.
+  void join(Count head, Count parts) const {
+    const Sums all = part_of(head * parts);
+    for (Count r = 0; r < t_.rows(); ++r) {
+      float largest = all.largest[r];
+      for (Count p = 1; p < parts; ++p) largest = std::max(largest, part_of(head * parts + p).largest[r]);
+      float* const values = all.values + r * f_.width;
+      const float of_first = std::exp(all.largest[r] - largest);
+      all.total[r] *= of_first;
+      f_.products.scale(values, t_.size, of_first);
+      for (Count p = 1; p < parts; ++p) {
+        const Sums part = part_of(head * parts + p);
+        const float factor = std::exp(part.largest[r] - largest);
+        all.total[r] += part.total[r] * factor;
+        for (Count c = 0; c < t_.size; ++c) values[c] += part.values[r * f_.width + c] * factor;
+      }
+    }
+    finish(head, 0, all);
+  }
+
+  // A sink is a score that has no value; the first positions are with it.
+  void start(bool is_first, Count head, float& largest, float& total) const {
+    if (!is_first || (t_.sinks < 0 && !t_.smooth)) {
+      largest = -std::numeric_limits<float>::infinity(), total = 0;
+      return;
+    }
+    largest = t_.smooth ? 0.0f : floats(call_.inputs[static_cast<std::size_t>(t_.sinks)])[head], total = 1;
   }
 
   void find_scores(Count head, Count first, Count rows, Count t, Count seen, const float* own, float* scores) const {
@@ -291,7 +359,8 @@ class CachedAttentionKernel final : public Kernel {
  public:
   CachedAttentionKernel(const CachedTask& task, Isa isa) : form_(task, isa) {}
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(form_.query_floats() + form_.t.threads * form_.thread_floats()) * sizeof(float);
+    const Count count = form_.query_floats() + form_.t.threads * form_.thread_floats() + form_.parts_floats();
+    return static_cast<std::size_t>(count) * sizeof(float);
   }
   void run(const Call& call) const override {
     if (form_.t.batch > 0) CachedAttentionRun(form_, call).run();
@@ -342,6 +411,14 @@ std::unique_ptr<NodePlan> plan_cached_attention(Planner& planner, const Node& no
   if (t.rotates) t.table = planner.info(node.inputs[6]).sizes[0], t.half = planner.info(node.inputs[6]).sizes[1];
   t.has_positions = planner.has(node, 8);
   t.positions_are_long = t.has_positions && is_long(8);
+  t.smooth = attributes.flag("smooth"), t.epsilon = static_cast<float>(attributes.real("epsilon"));
+  Count number = 0;  // among the inputs that are there
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!planner.has(node, i)) continue;
+    if (i == CachedAttention::kSinks) t.sinks = number;
+    if (i == CachedAttention::kQueryNorm) t.norms = number;
+    ++number;
+  }
   t.threads = planner.options().threads;
   return std::make_unique<CachedAttentionPlan>(node, t);
 }

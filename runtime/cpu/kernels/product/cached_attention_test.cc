@@ -24,7 +24,7 @@ std::int64_t pick(Random& random, std::int64_t low, std::int64_t high) {
 // A call of GroupQueryAttention with random attributes, sizes and optional inputs.
 struct AttentionCase {
   std::int64_t batch, length, past, room, heads, shared, size, half;
-  bool apart, has_past, rotates, has_positions;
+  bool apart, has_past, rotates, has_positions, has_sinks, has_norms;
   std::string attributes;
 
   explicit AttentionCase(Random& random) {
@@ -43,6 +43,9 @@ struct AttentionCase {
     if (pick(random, 0, 2) == 0) attributes += ", local_window_size = " + std::to_string(pick(random, 1, 40));
     if (pick(random, 0, 2) == 0) attributes += ", softcap = 2.5";
     if (pick(random, 0, 2) == 0) attributes += ", scale = 0.3";
+    has_sinks = pick(random, 0, 2) == 0, has_norms = pick(random, 0, 2) == 0;
+    if (!has_sinks && pick(random, 0, 2) == 0) attributes += ", smooth_softmax = 1";
+    if (has_norms && pick(random, 0, 1) == 0) attributes += ", qk_norm_epsilon = 0.01";
   }
 
   std::int64_t total() const { return past + length; }
@@ -69,6 +72,11 @@ struct AttentionCase {
     add(rotates, type("float", {400, half}), "c");
     add(rotates, type("float", {400, half}), "s");
     add(has_positions, type("int64", {batch, length}), "at");
+    operands += ", ";
+    add(has_sinks, type("float", {heads}), "sinks");
+    operands += ", , ";
+    add(has_norms, type("float", {size}), "nq");
+    add(has_norms, type("float", {size}), "nw");
     return import_onnx_bytes(
         text_bytes("agraph (" + inputs + ") => (float[A, B, C] y, float[D, E, F, G] nk, float[H, I, J, K] nv) {\n" +
                        "length = Constant <value_int = " + std::to_string(total()) + "> ()\ntotal = Cast <to = 6> (length)\n" +
@@ -104,7 +112,7 @@ TEST_CASE("attention with a cache computes what its graph does") {
   for (int round = 0; round < 60; ++round) {
     const AttentionCase c(random);
     CAPTURE(round, c.batch, c.length, c.past, c.room, c.heads, c.shared, c.size, c.attributes, c.apart, c.has_past,
-            c.has_positions);
+            c.has_positions, c.has_sinks, c.has_norms);
     const Graph graph = c.graph(), whole = with_whole_operators(graph);
     REQUIRE(has_whole(whole));
     const std::vector<Tensor> inputs = c.inputs(graph, random), expected = interpret(graph, inputs);
@@ -123,6 +131,7 @@ TEST_CASE("attention with a cache: lengths and positions that do not fit") {
   Random random(6);
   AttentionCase c(random);
   c.batch = 1, c.length = 2, c.past = 3, c.room = 5, c.rotates = true, c.has_past = true, c.has_positions = true;
+  c.has_sinks = false, c.has_norms = false;
   c.attributes = "num_heads = " + std::to_string(c.heads) + ", kv_num_heads = " + std::to_string(c.shared) + ", do_rotary = 1";
   const Graph graph = c.graph();
   std::vector<Tensor> inputs = c.inputs(graph, random);
