@@ -322,8 +322,16 @@ def group_query_attention(c):
         b = 1
     total = before + s
     room = c.pick(before, before, total + 2)
+    window = c.whole(1, 4)
+    evicts = c.chance(0.3)
+    if evicts:  # how many positions are dropped at once; afterwards all rows are taken, which is where their contents are specified
+        at_once = c.whole(1, 3)
+        room, total = window + at_once - 1, max(total, window + at_once - 1)
+        total += -(total - room) % at_once
+        s = total if mode == "prompt" else s
+        c.set(sliding_window_cache=1)
     ends = np.full(b, total - 1, np.int32)
-    if mode == "step" and b > 1:
+    if mode == "step" and b > 1 and not evicts:
         ends[1:] = c.integers(0, total - 1, b - 1, type=np.int32)
     c.set(num_heads=heads, kv_num_heads=shared)
     q, k, v = c.reals(b, s, heads * size), c.reals(b, s, shared * size), c.reals(b, s, shared * size)
@@ -340,7 +348,7 @@ def group_query_attention(c):
     else:
         c.give(None, None)
     c.give(None)
-    c.maybe(c.reals(c.pick(1, b), c.pick(1, heads), s, total), 0.3)
+    c.maybe(c.reals(c.pick(1, b), c.pick(1, heads), s, total), 0 if evicts else 0.3)
     if c.chance(0.3):
         c.give(c.reals(heads))
     elif c.chance(0.3):
@@ -349,8 +357,8 @@ def group_query_attention(c):
         c.set(softcap=2.0)
     if c.chance(0.3):
         c.set(scale=0.4)
-    if c.chance(0.3):
-        c.set(local_window_size=c.whole(1, 4))
+    if evicts or c.chance(0.3):
+        c.set(local_window_size=window)
     c.outputs = 3
 
 

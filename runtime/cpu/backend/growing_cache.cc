@@ -28,13 +28,18 @@ class Separation {
 
   // The lengths that all attentions have in common.
   bool find_lengths() {
+    bool only_windows = true;  // so far
     for (const auto& node : graph_.nodes()) {
       if (node->op == nullptr) return false;
       if (!is_cached_attention(*node)) continue;
       const auto op = from_attributes<CachedAttention>(node->attributes);
       if (node->inputs[3] == kNoValue) return false;
       const Indices &past = shape(node->inputs[3]), &q = shape(node->inputs[0]);
-      const Lengths found{past[2], shape(node->outputs[1])[2], op.total, q[1], floor_div(op.heads, op.shared)};
+      Lengths found{past[2], shape(node->outputs[1])[2], op.total, q[1], floor_div(op.heads, op.shared)};
+      // A window's cache is always as long as before: its kernel needs not know how long the others become.
+      if (lengths && op.evicts) found.present = lengths->present;
+      if (lengths && only_windows) lengths->present = found.present;
+      only_windows = only_windows && op.evicts;
       if (lengths && *lengths != found) return false;
       lengths = found;
       for (const std::size_t i : {3, 4}) {

@@ -106,6 +106,7 @@ Nodes cached_attention(const Operands& in, const WholeCall& call) {
   std::vector<ValueId> inputs{in.id(0), in.id(1), in.id(2), in.id(3), in.id(4), in.id(5)};
   for (const std::size_t i : {7, 8, 9}) inputs.push_back(rotates ? in.id(i) : kNoValue);
   for (const std::size_t i : {11, 14, 15}) inputs.push_back(in.id(i));
+  op.evicts = in.number("sliding_window_cache", 0) != 0;
   op.smooth = !in.has(11) && in.number("smooth_softmax", 0) == 1;
   op.epsilon = call.attributes.real("qk_norm_epsilon", 1e-6f);
   return whole_node(op, std::move(inputs), {call.outputs[0], call.outputs[1], call.outputs[2]});
@@ -318,7 +319,7 @@ Definition CachedAttention::define(const Inputs& in) const {
   Definition d(in);
   const Index batch = in[0].size(0), length = in[0].size(1);
   const Index all = in.has(1) ? heads : heads + 2 * shared, size = floor_div(in[0].size(2), all);
-  const Index present = max(in.has(3) ? in[3].size(2) : Index(0), total);
+  const Index past = in.has(3) ? in[3].size(2) : Index(0), present = evicts ? past : max(past, total);
   const auto require_shape = [&](std::size_t i, const Indices& shape) {
     if (!in.has(i)) return;
     d.require_rank(in[i], shape.size(), "attention");

@@ -36,10 +36,12 @@ struct CachedAttention {
   Index window = -1;                               // how many positions a query reads; -1: all
   Real scale, softcap, epsilon;                    // epsilon: of the norms
   bool causal = true, interleaved = false, smooth = false;  // smooth: sinks are 0
+  bool evicts = false;                                      // a cache of a window (operators/contrib/grouped_attention.cc)
   template <class V>
   void fields(V&& v) {
     v("heads", heads), v("shared", shared), v("total", total), v("window", window), v("scale", scale);
     v("softcap", softcap), v("epsilon", epsilon), v("causal", causal), v("interleaved", interleaved), v("smooth", smooth);
+    v("evicts", evicts);
   }
   Definition define(const Inputs& in) const;
 };

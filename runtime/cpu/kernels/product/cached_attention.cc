@@ -1,6 +1,7 @@
 // Attention with a cache of keys and values: heads are rotated, written behind the past positions, and attended to. Heads that
 // share keys are computed together, so that the cache is read once; masks are bounds of loops and never stored. Where the
-// present lies in the memory of the past, only the new positions are written.
+// present lies in the memory of the past, only the new positions are written. A call that drops positions of a window's cache
+// attends to a copy of it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -33,6 +34,7 @@ struct CachedTask {
   Count table = 0, half = 0;                              // positions and columns of the tables
   Count sinks = -1, norms = -1;  // numbers of inputs: sinks; the scales of queries, those of keys behind
   bool smooth = false;           // sinks are 0
+  bool evicts = false;           // the cache is that of a window
   float epsilon = 0;             // of norms
   int threads = 1;
 
@@ -87,8 +89,9 @@ class CachedAttentionRun {
     for (const std::size_t which : {0, 1}) {
       present_[which] = floats(call.outputs[1 + which]);
       if (t_.has_past) given_[which] = floats(call.inputs[after_parts() + which]);
-      in_place_[which] = t_.past == t_.present && given_[which] == present_[which];
     }
+    choose_rows();
+    for (const std::size_t which : {0, 1}) in_place_[which] = t_.past == t_.present && given_[which] == rows_at_[which];
   }
 
   void run() const {
@@ -120,6 +123,7 @@ class CachedAttentionRun {
       }
     });
     for (Count head = 0; parts > 1 && head < t_.batch * t_.shared; ++head) join(head, parts);
+    for (Count head = 0; rows_ != t_.present && head < t_.batch * t_.shared; ++head) keep(head);
   }
 
  private:
@@ -134,6 +138,7 @@ class CachedAttentionRun {
 
   static CachedTask with_lengths(CachedTask task, const CacheLengths* lengths) {
     if (lengths != nullptr) task.past = lengths->past, task.present = lengths->present, task.total = lengths->total;
+    if (task.evicts) task.present = task.past;
     return task;
   }
 
@@ -143,14 +148,41 @@ class CachedAttentionRun {
 
   // The positions of each sequence before those of the call.
   void find_past() {
-    before_.resize(static_cast<std::size_t>(t_.batch));
+    first_.resize(static_cast<std::size_t>(t_.batch)), before_.resize(static_cast<std::size_t>(t_.batch));
     for (Count b = 0; b < t_.batch && t_.length != t_.total; ++b) {
       const Count last = position_at(after_past(0), b, t_.last_is_long), before = last + 1 - t_.length;
-      if (before < 0 || last >= t_.total || before > t_.past)
+      if (before < 0 || last >= t_.total || (before > t_.past && !t_.evicts))
         throw Error(ErrorCode::kBadInput, "sequence " + std::to_string(b) + " ends at position " + std::to_string(last) +
                                               " of " + std::to_string(t_.total) + ", " + std::to_string(t_.length) +
                                               " of them new, in a cache of " + std::to_string(t_.past));
-      before_[static_cast<std::size_t>(b)] = before;
+      first_[static_cast<std::size_t>(b)] = before;
+      before_[static_cast<std::size_t>(b)] = t_.evicts ? resident(before) : before;
+    }
+  }
+  // The rows of a window's cache that a sequence of this length takes.
+  Count resident(Count length) const {
+    const Count at_once = std::max<Count>(1, t_.past - t_.window + 1);
+    return length <= t_.past ? length : length - (length - t_.past + at_once - 1) / at_once * at_once;
+  }
+
+  // Rows to attend to: those of the present, or, where some will be dropped, others.
+  void choose_rows() {
+    rows_ = t_.present;
+    for (Count b = 0; b < t_.batch && t_.evicts; ++b)
+      if (before(b) + t_.length > t_.present) rows_ = t_.past + t_.length;
+    for (const std::size_t which : {0, 1}) {
+      copies_[which].resize(static_cast<std::size_t>(rows_ == t_.present ? 0 : t_.batch * t_.shared * rows_ * t_.size));
+      rows_at_[which] = rows_ == t_.present ? present_[which] : copies_[which].data();
+    }
+  }
+  // The last rows of a copy, to the present.
+  void keep(Count head) const {
+    const Count b = head / t_.shared, all = before(b) + t_.length,
+                left = resident(first_[static_cast<std::size_t>(b)] + t_.length);
+    for (const std::size_t which : {0, 1}) {
+      float* const to = present_[which] + head * t_.present * t_.size;
+      std::copy_n(cache(which, head) + (all - left) * t_.size, left * t_.size, to);
+      std::fill(to + left * t_.size, to + t_.present * t_.size, 0.0f);
     }
   }
   Count before(Count b) const { return before_[static_cast<std::size_t>(b)]; }
@@ -170,7 +202,8 @@ class CachedAttentionRun {
       x = y;
     }
     if (!t_.rotates) return f_.loops.rotate(x, nullptr, nullptr, 0, t_.size, false, factor, y);
-    const Count at = t_.has_positions ? position_at(after_past(3), b * t_.length + s, t_.positions_are_long) : before(b) + s;
+    const Count at = t_.has_positions ? position_at(after_past(3), b * t_.length + s, t_.positions_are_long)
+                                      : first_[static_cast<std::size_t>(b)] + s;
     if (at < 0 || at >= t_.table)
       throw Error(ErrorCode::kBadInput,
                   "position " + std::to_string(at) + " is beyond the rotation's table of " + std::to_string(t_.table));
@@ -190,7 +223,7 @@ class CachedAttentionRun {
     head -= t_.heads;
     const std::size_t row_bytes = static_cast<std::size_t>(t_.size) * sizeof(float);
     for (const std::size_t which : {0, 1}) {
-      float* const to = present_[which] + (b * t_.shared + head) * t_.present * t_.size;
+      float* const to = rows_at_[which] + (b * t_.shared + head) * rows_ * t_.size;
       for (Count s = 0; s < t_.length; ++s) {
         float* const row = to + (before(b) + s) * t_.size;
         if (which == 0)
@@ -199,7 +232,7 @@ class CachedAttentionRun {
           std::memcpy(row, entry(2, b, head, s), row_bytes);
       }
       if (in_place_[which]) continue;
-      std::fill(to + (before(b) + t_.length) * t_.size, to + t_.present * t_.size, 0.0f);
+      std::fill(to + (before(b) + t_.length) * t_.size, to + rows_ * t_.size, 0.0f);
       if (!t_.is_few() || t_.length == 0) copy(which, b * t_.shared + head, 0, before(b));
     }
   }
@@ -207,12 +240,12 @@ class CachedAttentionRun {
   // Positions of the past to the present; few queries copy them when they read them.
   void copy(std::size_t which, Count head, Count first, Count last) const {
     if (first >= last || in_place_[which]) return;
-    std::memcpy(present_[which] + (head * t_.present + first) * t_.size, given_[which] + (head * t_.past + first) * t_.size,
+    std::memcpy(rows_at_[which] + (head * rows_ + first) * t_.size, given_[which] + (head * t_.past + first) * t_.size,
                 static_cast<std::size_t>((last - first) * t_.size) * sizeof(float));
   }
 
   Count used(Count head) const { return before(head / t_.shared) + t_.length; }
-  const float* cache(std::size_t which, Count head) const { return present_[which] + head * t_.present * t_.size; }
+  const float* cache(std::size_t which, Count head) const { return rows_at_[which] + head * rows_ * t_.size; }
   // Panels of the positions of this head only.
   PackedShape keys_of(Count head) const { return {t_.size, used(head), f_.k.vectors, f_.k.width}; }
   PackedShape values_of(Count head) const { return {used(head), t_.size, f_.v.vectors, f_.v.width}; }
@@ -228,7 +261,8 @@ class CachedAttentionRun {
     const Count b = head / t_.shared, rows = std::min(f_.tile, t_.rows() - first);
     float* const scores = own + f_.packed_floats();
     for (Count r = 0; r < rows; ++r)
-      start(first_block == 0 && last_block > 0, head % t_.shared * t_.group() + (first + r) / t_.length, sums.largest[r], sums.total[r]);
+      start(first_block == 0 && last_block > 0, head % t_.shared * t_.group() + (first + r) / t_.length, sums.largest[r],
+            sums.total[r]);
     std::fill_n(sums.values, rows * f_.width, 0.0f);
     Count lowest = used(head), highest = 0;  // the positions that a row sees
     for (Count r = 0; r < rows; ++r) {
@@ -347,11 +381,15 @@ class CachedAttentionRun {
   const CachedForm& f_;
   const CachedTask t_;
   const Call& call_;
-  float* const queries_;       // rotated and scaled, [batch, heads, length, size]
-  std::vector<Count> before_;  // by sequence
+  float* const queries_;  // rotated and scaled, [batch, heads, length, size]
+  // By sequence: the position of the call's first entry, and the rows before it.
+  std::vector<Count> first_, before_;
   // [0]: of keys, [1]: of values.
   const float* given_[2] = {nullptr, nullptr};
   float* present_[2];
+  float* rows_at_[2];  // [batch, shared, rows_, size]
+  Count rows_ = 0;
+  std::vector<float> copies_[2];
   bool in_place_[2];
 };
 
@@ -411,7 +449,8 @@ std::unique_ptr<NodePlan> plan_cached_attention(Planner& planner, const Node& no
   if (t.rotates) t.table = planner.info(node.inputs[6]).sizes[0], t.half = planner.info(node.inputs[6]).sizes[1];
   t.has_positions = planner.has(node, 8);
   t.positions_are_long = t.has_positions && is_long(8);
-  t.smooth = attributes.flag("smooth"), t.epsilon = static_cast<float>(attributes.real("epsilon"));
+  t.evicts = attributes.flag("evicts"), t.smooth = attributes.flag("smooth"),
+  t.epsilon = static_cast<float>(attributes.real("epsilon"));
   Count number = 0;  // among the inputs that are there
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!planner.has(node, i)) continue;

@@ -24,7 +24,7 @@ std::int64_t pick(Random& random, std::int64_t low, std::int64_t high) {
 // A call of GroupQueryAttention with random attributes, sizes and optional inputs.
 struct AttentionCase {
   std::int64_t batch, length, past, room, heads, shared, size, half;
-  bool apart, has_past, rotates, has_positions, has_sinks, has_norms;
+  bool apart, has_past, rotates, has_positions, has_sinks, has_norms, evicts;
   std::string attributes;
 
   explicit AttentionCase(Random& random) {
@@ -40,7 +40,10 @@ struct AttentionCase {
     attributes = "num_heads = " + std::to_string(heads) + ", kv_num_heads = " + std::to_string(shared);
     if (rotates) attributes += ", do_rotary = 1";
     if (rotates && pick(random, 0, 2) == 0) attributes += ", rotary_interleaved = 1";
-    if (pick(random, 0, 2) == 0) attributes += ", local_window_size = " + std::to_string(pick(random, 1, 40));
+    evicts = has_past && pick(random, 0, 3) == 0;
+    const std::int64_t window = pick(random, 1, 40);
+    if (evicts) room = window + pick(random, 0, 1) * pick(random, 0, 60), attributes += ", sliding_window_cache = 1";
+    if (evicts || pick(random, 0, 2) == 0) attributes += ", local_window_size = " + std::to_string(window);
     if (pick(random, 0, 2) == 0) attributes += ", softcap = 2.5";
     if (pick(random, 0, 2) == 0) attributes += ", scale = 0.3";
     has_sinks = pick(random, 0, 2) == 0, has_norms = pick(random, 0, 2) == 0;
@@ -112,7 +115,7 @@ TEST_CASE("attention with a cache computes what its graph does") {
   for (int round = 0; round < 60; ++round) {
     const AttentionCase c(random);
     CAPTURE(round, c.batch, c.length, c.past, c.room, c.heads, c.shared, c.size, c.attributes, c.apart, c.has_past,
-            c.has_positions, c.has_sinks, c.has_norms);
+            c.has_positions, c.has_sinks, c.has_norms, c.evicts);
     const Graph graph = c.graph(), whole = with_whole_operators(graph);
     REQUIRE(has_whole(whole));
     const std::vector<Tensor> inputs = c.inputs(graph, random), expected = interpret(graph, inputs);
@@ -131,7 +134,7 @@ TEST_CASE("attention with a cache: lengths and positions that do not fit") {
   Random random(6);
   AttentionCase c(random);
   c.batch = 1, c.length = 2, c.past = 3, c.room = 5, c.rotates = true, c.has_past = true, c.has_positions = true;
-  c.has_sinks = false, c.has_norms = false;
+  c.has_sinks = false, c.has_norms = false, c.evicts = false;
   c.attributes = "num_heads = " + std::to_string(c.heads) + ", kv_num_heads = " + std::to_string(c.shared) + ", do_rotary = 1";
   const Graph graph = c.graph();
   std::vector<Tensor> inputs = c.inputs(graph, random);
