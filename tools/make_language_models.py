@@ -26,6 +26,8 @@ SHAPES = {
     "phi3": ("Phi3Config", {"original_max_position_embeddings": 256, "num_key_value_heads": 4, "eos_token_id": 2, "pad_token_id": 0}),
     "gemma": ("GemmaConfig", {"num_key_value_heads": 1, "head_dim": 16}),
     "mistral": ("MistralConfig", {"sliding_window": 32}),
+    "qwen3": ("Qwen3Config", {"head_dim": 16}),
+    "gemma2": ("Gemma2Config", {"head_dim": 16, "sliding_window": 16}),
 }
 # How weights are stored. k_quant: with plain rounding to 4 bits the trained model is too small to know what it knew. *_exact: the
 # same weights, but products that do not round their other operand.
