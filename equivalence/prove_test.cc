@@ -551,7 +551,7 @@ TEST_CASE("an equation of several tensors is proved equal to its products of two
     Attributes attributes = einsum.defaults();
     attributes.at(einsum.field("equation").value()) = equation;
     graph.add_output("y", graph.add_node(einsum, attributes, operands)[0]);
-    const Graph contracted = with_matrix_products(graph, [](const Node&) { return false; });
+    const Graph contracted = with_matrix_products(graph, [](const Graph&, const Node&) { return false; });
     CHECK(prove(graph, contracted, options_of()).verdict == Verdict::kProved);
   }
 }

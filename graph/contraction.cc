@@ -247,7 +247,7 @@ class Rewriter {
 
 }  // namespace
 
-Graph with_matrix_products(const Graph& graph, const std::function<bool(const Node&)>& is_served, bool keeps_names) {
+Graph with_matrix_products(Graph graph, const IsServed& is_served, bool keeps_names) {
   const auto is_known = [&](ValueId v) {
     if (v == kNoValue) return false;
     const Value& value = graph.value(v);
@@ -256,7 +256,7 @@ Graph with_matrix_products(const Graph& graph, const std::function<bool(const No
   const auto contraction = [&](const Node& node) -> std::optional<Contraction> {
     if (node.op == nullptr || node.inputs.size() < 2 || node.outputs.size() != 1 || !is_known(node.outputs[0]))
       return std::nullopt;
-    if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known) || is_served(node)) return std::nullopt;
+    if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known) || is_served(graph, node)) return std::nullopt;
     const auto types = graph.operand_types(node);
     const Definition definition =
         node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(types)));
@@ -265,13 +265,14 @@ Graph with_matrix_products(const Graph& graph, const std::function<bool(const No
     for (const auto& type : types) operands.push_back(values(type->shape));
     return match(definition.outputs()[0], operands, values(definition.outputs()[0].type.shape));
   };
-  std::vector<std::optional<Contraction>> found;
-  for (const auto& node : graph.nodes()) found.push_back(contraction(*node));
-  if (std::none_of(found.begin(), found.end(), [](const auto& c) { return c.has_value(); })) return graph;
+  std::map<std::size_t, Contraction> found;  // by node
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    if (std::optional<Contraction> c = contraction(*graph.nodes()[n])) found.emplace(n, *std::move(c));
+  if (found.empty()) return graph;
   Rewriter rewriter(graph, keeps_names);
-  for (std::size_t n = 0; n < found.size(); ++n) {
-    if (found[n])
-      rewriter.add(graph.nodes()[n], *found[n]);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (const auto c = found.find(n); c != found.end())
+      rewriter.add(graph.nodes()[n], c->second);
     else
       rewriter.keep(graph.nodes()[n]);
   }

@@ -11,6 +11,7 @@ namespace rewright::graph {
 // two tensors at a time in the order that takes the fewest operations. Nodes for which `is_served` is true, and those of
 // unknown sizes, stay. With `keeps_names` the last node of each has the origin of the node that it replaces, for profiles: such
 // a graph is not for export.
-Graph with_matrix_products(const Graph& graph, const std::function<bool(const Node&)>& is_served, bool keeps_names = false);
+using IsServed = std::function<bool(const Graph& graph, const Node& node)>;
+Graph with_matrix_products(Graph graph, const IsServed& is_served, bool keeps_names = false);
 
 }  // namespace rewright::graph

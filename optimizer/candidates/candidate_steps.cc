@@ -24,7 +24,7 @@ void CandidateSteps::fold_into(Candidate& candidate) const {
 }
 
 bool CandidateSteps::contract_into(Candidate& candidate) const {
-  const auto is_served = [&](const Node& node) {
+  const auto is_served = [&](const Graph&, const Node& node) {
     return !index_.rooted_at(node.op).empty() || unraised_.contains(std::string(node.op->name()));
   };
   Graph next = with_matrix_products(candidate.graph, is_served);

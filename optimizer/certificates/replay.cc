@@ -99,7 +99,7 @@ Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const
         graph = raised(graph, raisings_of(step.calls), index.options()).graph;
         break;
       case CertificateStep::Kind::kContract:
-        graph = with_matrix_products(graph, [&](const Node& node) {
+        graph = with_matrix_products(std::move(graph), [&](const Graph&, const Node& node) {
           return std::find(step.calls.begin(), step.calls.end(), node.op->name()) == step.calls.end();
         });
         graph.tidy();

@@ -49,7 +49,7 @@ class Composer {
  private:
   Element operand(const Node& node, const ElementNode& read) {
     const ValueId value = node.inputs[static_cast<std::size_t>(read.operand)];
-    const ValueInfo info = facts_.info(value);
+    const ValueInfo& info = facts_.info(value);
     const int producer = producers_[value];
     const bool first = started_ && value == operands[0];
     if (!first && producer >= 0 && nodes_.contains(producer)) {

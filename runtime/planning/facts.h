@@ -76,7 +76,8 @@ class Facts {
  public:
   virtual ~Facts() = default;
   virtual const Graph& graph() const = 0;
-  virtual ValueInfo info(ValueId value) const = 0;
+  // A reference that stays valid.
+  virtual const ValueInfo& info(ValueId value) const = 0;
   // The value, if it is known at planning time; otherwise an empty tensor.
   virtual const Tensor& constant(ValueId value) const = 0;
   virtual const Definition& define(const Node& node) const = 0;

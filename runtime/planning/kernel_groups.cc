@@ -77,7 +77,7 @@ class KernelGroups {
     const Node& producer = p_.node(before);
     const ValueId start = producer.inputs.empty() ? kNoValue : producer.inputs[0];
     if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.constant(start)) return;
-    const ValueInfo from = kernels_.info(start), to = kernels_.info(read);
+    const ValueInfo &from = kernels_.info(start), &to = kernels_.info(read);
     if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
     if (kernels_.absorb_before(*group.kernel, compose(kernels_, p_.producers, {before}, start, false)))
       p_.uses.redirect(n, read, start);
@@ -178,7 +178,7 @@ class KernelGroups {
   // The shortest closed chain of more than `at_least` nodes. Closed: only its last result is used outside of it.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const {
     if (p_.uses.is_output(start)) return std::nullopt;
-    const ValueInfo given = kernels_.info(start);
+    const ValueInfo& given = kernels_.info(start);
     Collected chain{{}, {start}};
     while (chain.nodes.size() < kMaxChain) {
       const int next = next_user(chain);
@@ -216,7 +216,7 @@ class KernelGroups {
     if (!p_.is_free(n) || kernels_.has_kernels(p_.node(n).op->name())) return false;
     const ValueId result = p_.node(n).outputs[0];
     if (!p_.graph.value(result).shape_known) return false;
-    const ValueInfo info = kernels_.info(result);
+    const ValueInfo& info = kernels_.info(result);
     if (info.sizes != start.sizes) return false;
     const bool quantizes = kernels_.fuses_quantization() && is_8_bits(info.type);
     return (info.type == start.type || quantizes || dequantizes(start.type, info.type)) && is_elementwise(n);
@@ -252,7 +252,7 @@ class KernelGroups {
     if (!p_.is_free(n) || node.inputs.empty() || node.inputs[0] == kNoValue || p_.uses.is_output(node.outputs[0])) return false;
     const Traits& traits = p_.traits(n);
     if (!traits.has_denotation || traits.moved != 0) return false;
-    const ValueInfo input = kernels_.info(node.inputs[0]), result = kernels_.info(node.outputs[0]);
+    const ValueInfo &input = kernels_.info(node.inputs[0]), &result = kernels_.info(node.outputs[0]);
     if (input.type != result.type || element_count(input.sizes) != element_count(result.sizes)) return false;
     if (is_between_quantized(n) || is_moved_before(node.inputs[0], n)) return false;
     return kernels_.movement(node).in_order;

@@ -7,11 +7,11 @@ namespace rewright::planning {
 namespace {
 
 // The Slices that replace a node; empty if its results are not slices.
-std::vector<Node> slices_of(const Graph& graph, const Node& node, const std::function<bool(const Node&)>& computes) {
+std::vector<Node> slices_of(const Graph& graph, const Node& node, const ComputesMore& computes) {
   if (node.op == nullptr || node.outputs.size() < 2) return {};
   for (const ValueId i : node.inputs)
     if (i != kNoValue && !graph.value(i).shape_known) return {};
-  if (computes(node)) return {};
+  if (computes(graph, node)) return {};
   const Definition definition =
       node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph.operand_types(node))));
   if (!definition.has_denotation()) return {};
@@ -43,11 +43,11 @@ std::vector<Node> slices_of(const Graph& graph, const Node& node, const std::fun
 
 }  // namespace
 
-Graph with_pieces_apart(Graph graph, const std::function<bool(const Node&)>& computes) {
-  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+Graph with_pieces_apart(Graph graph, const ComputesMore& computes) {
   std::vector<std::vector<Node>> slices;
-  for (const auto& node : nodes) slices.push_back(slices_of(graph, *node, computes));
+  for (const auto& node : graph.nodes()) slices.push_back(slices_of(graph, *node, computes));
   if (std::all_of(slices.begin(), slices.end(), [](const auto& list) { return list.empty(); })) return graph;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   graph.drop_nodes_from(0);
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     if (slices[n].empty()) graph.add_shared(nodes[n]);

@@ -10,6 +10,7 @@ namespace rewright::planning {
 
 // The graph with one Slice for each result in place of every node with several results that are all slices of an operand.
 // `computes`: is the node known to do more than that?
-Graph with_pieces_apart(Graph graph, const std::function<bool(const Node&)>& computes);
+using ComputesMore = std::function<bool(const Graph& graph, const Node& node)>;
+Graph with_pieces_apart(Graph graph, const ComputesMore& computes);
 
 }  // namespace rewright::planning

@@ -13,6 +13,7 @@
 #include "runtime/cpu/backend/kernel_check.h"
 #include "runtime/cpu/backend/sized_plans.h"
 #include "runtime/cpu/onednn/onednn.h"
+#include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/whole_operators.h"
 #include "runtime/cpu/running/runner.h"
@@ -53,6 +54,7 @@ Graph inputs_of(const Graph& graph) {
 
 // The graph without the nodes that no plan has.
 OpenGraph planned(Graph graph) {
+  graph = with_constants_handed_on(std::move(graph));
   graph.drop_unused_values();  // rewriting leaves many, and planning looks at all
   const std::vector<bool> nodes = planning::planned_nodes(graph);
   return OpenGraph(std::move(graph), nodes);

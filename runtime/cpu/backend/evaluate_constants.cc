@@ -194,6 +194,21 @@ std::vector<ValueId> add_copy(Graph& to, const Graph& graph, const Node& node, s
   return outputs;
 }
 
+// Are these a few integers and truth values, such as positions and masks of a length? The interpreter has computed them before
+// a plan for them is made, and the same elements.
+bool is_little_integer_arithmetic(const Graph& graph) {
+  constexpr std::int64_t kFew = 1500;  // elements of all results
+  std::int64_t elements = 0;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    const DataType type = value.constant ? value.constant.type() : value.type.type;
+    if (byte_size(type) == 0 || is_real(type) || !value.shape_known || !all_constant(value.type.shape)) return false;
+    if (!value.constant) elements += element_count(values(value.type.shape));
+    if (elements > kFew) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options, const std::vector<bool>& left_out) {
@@ -263,6 +278,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.fold_constants = false;
   once.cache = nullptr;
   once.constants = nullptr;
+  once.open_values = nullptr;
   once.choices = nullptr;
   once.replacements.clear();
   PlanCache* const cache = options.cache;
@@ -278,7 +294,8 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   const auto by_kernels = [&](const Graph& constants) { return PlanRunner(make_plan(constants, once)).run({}); };
   // Decides as the optimizer's folding does. A single node has no rounded operands before it.
   std::vector<Tensor> tensors =
-      part.nodes().size() > 1 && decides_by_reals(part)
+      is_little_integer_arithmetic(part) ? interpret(part, {})
+      : part.nodes().size() > 1 && decides_by_reals(part)
           ? evaluate_with_decisions(part, deciding_values(part), *make_cpu_evaluator(options.threads), by_kernels)
           : by_kernels(part);
   if (cache != nullptr) add_constants(graph, results, *cache, tensors);

@@ -160,7 +160,7 @@ class ArgPlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_arg_extremum(Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]);
+  const ValueInfo& x = planner.info(node.inputs[0]);
   const AttributeReader attributes(node);
   const auto axis = static_cast<std::size_t>(attributes.number("axis"));
   if (axis >= x.sizes.size() || x.sizes[axis] == 0) return nullptr;

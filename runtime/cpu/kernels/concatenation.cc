@@ -135,7 +135,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     Layout layout;
     std::int64_t most = 0;
     for (const ValueId v : node_.inputs) {
-      const Sizes sizes = planner.info(v).sizes;
+      const Sizes& sizes = planner.info(v).sizes;
       const auto known = planner.layouts(v);
       if (known.empty() || element_count(sizes) <= most) continue;
       most = element_count(sizes);
@@ -158,7 +158,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
       channel += count;
     }
     if (inputs.empty()) return;
-    const Sizes sizes = planner.info(result).sizes;
+    const Sizes& sizes = planner.info(result).sizes;
     const std::int64_t image = element_count(sizes) / sizes[0] / sizes[1];
     const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
     planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], image, layout.channels_last(),
@@ -176,7 +176,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
 
 // Leaves concatenations to the tile engine if it can compute the parts on the way.
 std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node) {
-  const ValueInfo y = planner.info(node.outputs[0]);
+  const ValueInfo& y = planner.info(node.outputs[0]);
   if (y.type != DataType::kFloat || y.sizes.size() < 3 || y.sizes.size() > 5 || element_count(y.sizes) == 0) return nullptr;
   if (AttributeReader(node).number("axis") != 1) return nullptr;
   for (const ValueId v : node.inputs)

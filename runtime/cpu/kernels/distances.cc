@@ -147,7 +147,7 @@ std::optional<Distances> match_distances(const Planner& planner, const Expressio
 }  // namespace
 
 bool plan_distances(Planner& planner, const Expression& e) {
-  const ValueInfo out = planner.info(e.result);
+  const ValueInfo& out = planner.info(e.result);
   if (out.type != DataType::kFloat || element_count(out.sizes) == 0) return false;
   const auto d = match_distances(planner, e, out.sizes);
   if (!d || d->columns < 4) return false;

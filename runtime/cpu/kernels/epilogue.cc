@@ -66,7 +66,7 @@ RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
 
 // Does the expression read only the first operand's element at the result's position?
 bool is_elementwise(const Planner& planner, const Chain& chain) {
-  const Sizes sizes = planner.info(chain.result).sizes;
+  const Sizes& sizes = planner.info(chain.result).sizes;
   bool result = true;
   rewrite(chain.element(),
           [&](const ElementNode& read) -> Element {

@@ -71,7 +71,7 @@ class GatherPlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_gather(Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &indices = planner.info(node.inputs[1]);
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
   if (!positions || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0) return nullptr;
   const auto batches = static_cast<std::size_t>(AttributeReader(node).number("batch_dims"));

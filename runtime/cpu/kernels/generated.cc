@@ -79,7 +79,7 @@ std::vector<TileOperand> operand_types(const Planner& planner, const Expression&
       types.emplace_back();
       continue;
     }
-    const ValueInfo i = planner.info(v);
+    const ValueInfo& i = planner.info(v);
     Layout layout = kPlain;
     if (attempt != Attempt::kRowMajor && i.sizes.size() >= 2) {
       const std::vector<Layout> stored = planner.layouts(v);
@@ -131,7 +131,7 @@ void add_tile_step(Planner& planner, const Expression& e, Program program, const
 }  // namespace
 
 bool plan_generated(Planner& planner, const Expression& e) {
-  const ValueInfo result = planner.info(e.result);
+  const ValueInfo& result = planner.info(e.result);
   const Layout wanted = wanted_layout(planner, e, result);
   for (const Attempt attempt : {Attempt::kConverted, Attempt::kAsStored, Attempt::kRowMajor}) {
     if (attempt == Attempt::kConverted && wanted.plain()) continue;
@@ -149,7 +149,7 @@ bool plan_together(Planner& planner, std::span<const Expression> outputs) {
   const std::vector<ValueId>& operands = outputs[0].operands;
   std::vector<StagedOutput> staged;
   for (const Expression& e : outputs) {
-    const ValueInfo result = planner.info(e.result);
+    const ValueInfo& result = planner.info(e.result);
     staged.push_back({e.element, e.position, {result.type, result.sizes, kPlain}});
   }
   const std::vector<TileOperand> types =

@@ -56,7 +56,7 @@ class NarrowConcatenationPlan final : public NodePlan {
   NarrowConcatenationPlan(const Node& node, std::size_t axis) : node_(node), axis_(axis) {}
 
   void emit(Planner& planner, ValueId result) override {
-    const ValueInfo y = planner.info(result);
+    const ValueInfo& y = planner.info(result);
     std::vector<int> inputs;
     std::vector<Count> widths;
     for (const ValueId v : node_.inputs) {
@@ -81,7 +81,7 @@ class NarrowConcatenationPlan final : public NodePlan {
 std::unique_ptr<NodePlan> plan_narrow_concatenation(Planner& planner, const Node& node) {
   constexpr Count kMostElements = 16;  // of a part in a row
   constexpr std::size_t kFewParts = 4;
-  const ValueInfo y = planner.info(node.outputs[0]);
+  const ValueInfo& y = planner.info(node.outputs[0]);
   const auto axis = static_cast<std::size_t>(AttributeReader(node).number("axis"));
   if (packed_bits(y.type) < 8 || y.type == DataType::kString || axis >= y.sizes.size()) return nullptr;
   const operators::AxisView view(y.sizes, axis);

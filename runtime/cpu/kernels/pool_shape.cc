@@ -17,7 +17,7 @@ PoolShape::Taps PoolShape::taps(std::size_t axis, std::int64_t position) const {
 
 std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices) {
   if (!indices && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return std::nullopt;
-  const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &y = planner.info(node.outputs[0]);
   const auto pool = planning::read_pool_node(node, x.sizes, y.sizes);
   if (!pool) return std::nullopt;
   PoolShape s{pool->x,         pool->y,          pool->kernel,   pool->strides,
@@ -41,7 +41,7 @@ std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, boo
 }
 
 std::optional<PoolShape> read_global_average(const Planner& planner, const Node& node) {
-  const Sizes x = planner.info(node.inputs[0]).sizes, y = planner.info(node.outputs[0]).sizes;
+  const Sizes &x = planner.info(node.inputs[0]).sizes, &y = planner.info(node.outputs[0]).sizes;
   if (x.size() != 4 || element_count(x) == 0) return std::nullopt;
   return PoolShape{x, y, {x[2], x[3]}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, dnnl::algorithm::pooling_avg_include_padding};
 }

@@ -260,7 +260,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 
   // Absorbs a factor, then an addition, then bounds; computed in our own loops.
   bool absorb(Planner& planner, const Chain& chain) override {
-    const ValueInfo given = planner.info(chain.start), result = planner.info(chain.result);
+    const ValueInfo &given = planner.info(chain.start), &result = planner.info(chain.result);
     if (behind_.bounded || given.sizes != result.sizes || given.type != result.type) return false;
     if (const auto function = match_eltwise(planner, chain)) {
       if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {

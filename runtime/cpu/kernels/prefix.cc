@@ -189,7 +189,7 @@ std::unique_ptr<Kernel> make_prefix(const Prefix& prefix, StagedProgram program,
 }  // namespace
 
 bool plan_prefix(Planner& planner, const Expression& e) {
-  const ValueInfo out = planner.info(e.result);
+  const ValueInfo& out = planner.info(e.result);
   const auto prefix = match_prefix(e.element, e.position, out.sizes);
   if (!prefix || std::find(e.operands.begin(), e.operands.end(), kNoValue) != e.operands.end()) return false;
   std::vector<TileOperand> types;

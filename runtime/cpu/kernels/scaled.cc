@@ -121,7 +121,7 @@ class ScaledReader {
 
   std::optional<ScaledForm> read_operand(const ElementNode& e) const {
     const ValueId value = e_.operands[static_cast<std::size_t>(e.operand)];
-    const ValueInfo info = planner_.info(value);
+    const ValueInfo& info = planner_.info(value);
     if (e.zero_outside || planner_.constant(value) || info.type != DataType::kFloat || info.sizes != sizes_ ||
         !at_result_position(e, e_.position, sizes_))
       return std::nullopt;
@@ -322,7 +322,7 @@ bool plan_scaled(Planner& planner, const Expression& e) {
   constexpr Count kShortRow = 8, kWorthComputing = 4096;
   const Kind kind = e.element->kind;
   if (kind != Kind::kAdd && kind != Kind::kMultiply && kind != Kind::kMaximum && kind != Kind::kMinimum) return false;
-  const ValueInfo out = planner.info(e.result);
+  const ValueInfo& out = planner.info(e.result);
   if (out.type != DataType::kFloat || element_count(out.sizes) == 0 || !is_worth_a_loop(e.element)) return false;
   if (const auto assigned = planner.assigned_layout(e.result); assigned && !assigned->plain()) return false;
   Count row = element_count(out.sizes);

@@ -327,7 +327,7 @@ class ScatterPlan final : public NodePlan {
     if (std::count(node_.inputs.begin(), node_.inputs.end(), chain.result) != 1) return false;
     std::vector<TileOperand> operands;
     for (const ValueId v : chain.operands()) {
-      const ValueInfo info = planner.info(v);
+      const ValueInfo& info = planner.info(v);
       if (!computable_by_expressions(info.type)) return false;
       operands.push_back({info.type, info.sizes, kPlain});
     }
@@ -376,7 +376,7 @@ ValueId repeated_by_row(const Planner& planner, ValueId value) {
   if (producer < 0 || planner.is_constant(value)) return kNoValue;
   const Node& node = *graph.nodes()[static_cast<std::size_t>(producer)];
   if (node.op == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
-  const ValueInfo source = planner.info(node.inputs[0]), repeated = planner.info(value);
+  const ValueInfo &source = planner.info(node.inputs[0]), &repeated = planner.info(value);
   if (source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0] ||
       element_count(repeated.sizes) == repeated.sizes[0])
     return kNoValue;
@@ -423,7 +423,7 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
 
 std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
   const bool whole_rows = node.op->name() == "ScatterND";
-  const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &indices = planner.info(node.inputs[1]);
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
   const auto how = combination(AttributeReader(node).text("reduction"));
   if (!how || !is_served(x.type, *how) || !positions || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0)

@@ -199,7 +199,7 @@ class TopKPlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_top_k(Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]);
+  const ValueInfo& x = planner.info(node.inputs[0]);
   const AttributeReader attributes(node);
   const auto axis = static_cast<std::size_t>(attributes.number("axis"));
   if (axis >= x.sizes.size() || x.sizes[axis] >= std::int64_t{1} << 32) return nullptr;

@@ -13,7 +13,7 @@ class Grouping final : public planning::DeviceKernels {
  public:
   Grouping(Planner& planner, std::vector<bool>& stored) : planner_(planner), stored_(stored) {}
   const Graph& graph() const override { return planner_.graph(); }
-  ValueInfo info(ValueId value) const override { return planner_.info(value); }
+  const ValueInfo& info(ValueId value) const override { return planner_.info(value); }
   const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
   const Definition& define(const Node& node) const override { return planner_.define(node); }
   planning::Traits traits(const Node& node) const override { return planner_.traits(node); }

@@ -1,5 +1,6 @@
 #include "runtime/cpu/planning/known_values.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -34,7 +35,8 @@ KnownValues::KnownValues(Graph graph, const PlanOptions& options)
       constants_(graph_.value_count()),
       infos_(graph_.value_count()),
       producers_(graph_.producers()),
-      recognitions_(options.recognitions ? options.recognitions : std::make_shared<Recognitions>()) {
+      recognitions_(options.recognitions ? options.recognitions : std::make_shared<Recognitions>()),
+      open_values_(options.open_values) {
   find_constants(options);
   needed_ = planning::needed_nodes(graph_, [&](ValueId v) { return is_constant(v); });
 }
@@ -47,10 +49,17 @@ const ValueInfo& KnownValues::info(ValueId value) const {
 
 const Definition& KnownValues::define(const Node& node) const {
   std::shared_ptr<const Definition>& definition = definitions_[&node];
-  if (!definition)
-    definition = recognitions_->definitions.recall(
-        definition_name(graph_, node), [&] { return std::make_shared<const Definition>(planning::define(graph_, node)); });
+  if (definition) return *definition;
+  const auto make = [&] { return std::make_shared<const Definition>(planning::define(graph_, node)); };
+  definition = has_open_sizes(node) ? make() : recognitions_->definitions.recall(definition_name(graph_, node), make);
   return *definition;
+}
+
+bool KnownValues::has_open_sizes(const Node& node) const {
+  if (open_values_ == nullptr) return false;
+  const auto is_open = [&](ValueId v) { return v != kNoValue && (v >= open_values_->size() || (*open_values_)[v]); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), is_open) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), is_open);
 }
 
 planning::Traits KnownValues::traits(const Node& node) const {

@@ -30,7 +30,7 @@ class KnownValues {
   const ValueInfo& info(ValueId value) const;
   static bool has(const Node& node, std::size_t input) { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
   Recognitions& recognitions() const { return *recognitions_; }
-  // Cached by node.
+  // Cached by node, and between plans as far as sizes are the same in all of them.
   const Definition& define(const Node& node) const;
   planning::Traits traits(const Node& node) const;
   const Node* producer(ValueId value) const;                        // null: none
@@ -62,6 +62,7 @@ class KnownValues {
   Tensor release(ValueId value);
 
  private:
+  bool has_open_sizes(const Node& node) const;
   void find_constants(const PlanOptions& options);
   void find_matrices();
 
@@ -75,6 +76,7 @@ class KnownValues {
   std::vector<bool> needed_;             // by node
   mutable std::unordered_map<const Node*, std::shared_ptr<const Definition>> definitions_;
   std::shared_ptr<Recognitions> recognitions_;
+  const std::vector<bool>* open_values_;  // PlanOptions::open_values
 };
 
 }  // namespace rewright::cpu

@@ -15,13 +15,13 @@ using planning::Group;
 constexpr double kChangedByte = 0.25, kChange = 1000;
 
 LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
-  const ValueInfo out = planner.info(group.result);
+  const ValueInfo& out = planner.info(group.result);
   LayoutNeeds needs;
   if (out.sizes.size() < 3) return {0, kNoSuchKernel};
   // Operands with the result's sizes, up to broadcast axes.
   for (const ValueId v : group.chain->operands()) {
     if (v == kNoValue || planner.is_constant(v)) continue;
-    const Sizes sizes = planner.info(v).sizes;
+    const Sizes& sizes = planner.info(v).sizes;
     if (sizes.size() != out.sizes.size()) continue;
     if (sizes[1] == out.sizes[1] || std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2))
       needs.operands.push_back(v);

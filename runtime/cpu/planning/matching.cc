@@ -48,7 +48,7 @@ std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& know
     operands.push_back({t.type(), t.sizes(), kPlain});
     data.push_back(t.bytes().data());
   }
-  const Sizes sizes = known.info(chain.result).sizes;
+  const Sizes& sizes = known.info(chain.result).sizes;
   const auto channels = static_cast<std::size_t>(sizes[axis]);
   // f(y) by channel, for all sample points at once.
   const Index c = Index::fresh("c"), p = Index::fresh("p");
@@ -118,7 +118,7 @@ NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, V
     if (number < values.size()) return;
     values.push_back(value);
     const Tensor& constant = known.constant(value);
-    const ValueInfo info = known.info(value);
+    const ValueInfo& info = known.info(value);
     const bool is_leaf = value < known.graph().value_count() && known.graph().is_constant(value);
     name = hash_mix(name, is_leaf    ? known.graph().value(value).constant_hash()
                           : constant ? constant.content_hash()
@@ -126,7 +126,7 @@ NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, V
     name = hash_mix(name, pattern(info.sizes, result));
   };
   if (start != kNoValue) {
-    const ValueInfo info = known.info(start);
+    const ValueInfo& info = known.info(start);
     name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(info.type)), pattern(info.sizes, result));
   }
   for (const int n : nodes) {
@@ -207,7 +207,7 @@ using InputOfChain = std::pair<std::size_t, std::size_t>;
 std::optional<InputOfChain> find_addition(const KnownValues& known, const Chain& chain) {
   const ElementNode& e = *chain.element();
   if (e.kind != ElementNode::Kind::kAdd) return std::nullopt;
-  const Sizes sizes = known.info(chain.result).sizes;
+  const Sizes& sizes = known.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
     if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead || start.operand != 0 ||

@@ -8,6 +8,7 @@
 #include "graph/contraction.h"
 #include "operators/readings/operation_count.h"
 #include "runtime/cpu/planning/kernels.h"
+#include "runtime/cpu/planning/known_values.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/recognitions.h"
 #include "runtime/planning/graph_facts.h"
@@ -26,13 +27,13 @@ std::optional<planning::Traits> known_traits(const Graph& graph, const Node& nod
 
 // Computes half and bfloat16 tensors in float, except operands that a kernel wants as bfloat16.
 Graph without_short_floats(Graph graph, const PlanOptions& options) {
-  const auto reads_bfloat16 = [&](const Node& node) {
+  const auto reads_bfloat16 = [&](const Graph& given, const Node& node) {
     const auto kernels = node_kernels();
     return node.op != nullptr && std::any_of(kernels.begin(), kernels.end(), [&](const NodeKernel& k) {
-             return k.reads_bfloat16 != nullptr && k.op == node.op->name() && k.reads_bfloat16(graph, node, options.isa);
+             return k.reads_bfloat16 != nullptr && k.op == node.op->name() && k.reads_bfloat16(given, node, options.isa);
            });
   };
-  return in_float(graph, reads_bfloat16);
+  return in_float(std::move(graph), reads_bfloat16);
 }
 
 bool has_8_bits(const Graph& graph, ValueId v) {
@@ -91,18 +92,17 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
 
 // Replaces Einsum and the like by matrix products.
 Graph with_products(Graph graph, const PlanOptions& options) {
-  const auto is_served = [&](const Node& node) {
+  const auto is_served = [&](const Graph& given, const Node& node) {
     if (has_node_kernels(node.op->name())) return true;
-    const std::optional<planning::Traits> traits = known_traits(graph, node, options);
+    const std::optional<planning::Traits> traits = known_traits(given, node, options);
     return traits && !traits->reduces;
   };
-  return graph::with_matrix_products(graph, is_served, true);
+  return graph::with_matrix_products(std::move(graph), is_served, true);
 }
 
 // Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions& options) {
-  const Graph given = graph;
-  return planning::with_pieces_apart(std::move(graph), [&](const Node& node) {
+  return planning::with_pieces_apart(std::move(graph), [&](const Graph& given, const Node& node) {
     const std::optional<planning::Traits> traits = known_traits(given, node, options);
     return traits && !traits->only_reads;
   });
@@ -119,6 +119,22 @@ Graph without_unneeded(Graph graph, const PlanOptions&) {
   return graph;
 }
 
+// The elements of a constant that the node returns as they are, in the same order; an empty tensor for all other nodes.
+Tensor handed_on(const Graph& graph, const Node& node) {
+  if (node.op == nullptr || node.op->random() || node.inputs.size() != 1 || node.outputs.size() != 1) return {};
+  const ValueId from = node.inputs[0], to = node.outputs[0];
+  if (from == kNoValue || to == kNoValue || !graph.is_constant(from) || graph.is_constant(to)) return {};
+  const Tensor& tensor = graph.value(from).constant;
+  const Value& value = graph.value(to);
+  if (value.type.type != tensor.type() || byte_size(tensor.type()) == 0 || packed_bits(tensor.type()) < 8) return {};
+  if (!value.shape_known || !all_constant(value.type.shape)) return {};
+  const Definition definition = planning::define(graph, node);
+  if (planning::traits_of(definition).moved != 0) return {};
+  const Sizes sizes = values(value.type.shape);
+  if (element_count(sizes) != tensor.size() || !planning::movement_of(definition, sizes, tensor.sizes()).in_order) return {};
+  return part_of(tensor, 0, tensor.type(), sizes);
+}
+
 constexpr Pass kPasses[] = {
     {"what outputs need", without_unneeded},
     {"half and bfloat16 in float", without_short_floats},
@@ -130,6 +146,21 @@ constexpr Pass kPasses[] = {
 }  // namespace
 
 std::span<const Pass> passes() { return kPasses; }
+
+Graph with_constants_handed_on(Graph graph) {
+  std::vector<bool> is_output(graph.value_count());
+  for (const GraphOutput& output : graph.outputs()) is_output[output.value] = true;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  graph.drop_nodes_from(0);
+  for (const auto& node : nodes) {
+    Tensor constant = handed_on(graph, *node);
+    if (constant && !is_output[node->outputs[0]])
+      graph.set_constant(node->outputs[0], std::move(constant));
+    else
+      graph.add_shared(node);
+  }
+  return graph;
+}
 
 Graph run_passes(Graph graph, const PlanOptions& options) {
   for (const Pass& pass : passes()) graph = pass.run(std::move(graph), options);

@@ -17,6 +17,11 @@ struct Pass {
 // In execution order.
 std::span<const Pass> passes();
 
+// The graph without nodes that only hand on a constant, such as an Identity or a Reshape of a weight: their results are
+// constants in the same memory. Sizes may be open. For a graph that is planned many times; a plan would find these constants as
+// well.
+Graph with_constants_handed_on(Graph graph);
+
 // The graph after all passes.
 Graph run_passes(Graph graph, const PlanOptions& options);
 

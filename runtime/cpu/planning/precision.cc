@@ -44,7 +44,7 @@ Tensor narrowed(const Tensor& tensor, DataType type) {
   return Tensor::from_reals(type, tensor.sizes(), tensor.reals());
 }
 
-Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& rounds_operand) {
+Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const Node& node)>& rounds_operand) {
   const auto is_short = [](DataType type) { return type == DataType::kHalf || type == DataType::kBfloat16; };
   const auto is_short_value = [&](ValueId v) {
     const Value& value = graph.value(v);
@@ -94,7 +94,7 @@ Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& round
           *tensor = Tensor::from_reals(DataType::kFloat, tensor->sizes(), tensor->reals());
       std::vector<ValueId> inputs;
       for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
-      if (rounds_operand && rounds_operand(*node)) {
+      if (rounds_operand && rounds_operand(graph, *node)) {
         ValueId& operand = inputs[0];
         operand = converted(converted(operand, graph.value(node->inputs[0]).type.type), DataType::kFloat);
       }

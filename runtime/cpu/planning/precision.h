@@ -13,7 +13,7 @@ Graph in_double(const Graph& graph);
 // The graph with half and bfloat16 tensors as float between its inputs and outputs, which keep their types. Values are rounded
 // at outputs, at nodes that name a result type, and at first operands of nodes for which `rounds_operand` is true. Unchanged if
 // an operator does not support that.
-Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& rounds_operand = {});
+Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const Node& node)>& rounds_operand = {});
 
 // Reals as doubles; other types unchanged.
 Tensor widened(const Tensor& tensor);

@@ -22,7 +22,7 @@ int StoredValues::add(Storage storage) {
 }
 
 int StoredValues::add(ValueId value, Layout layout) {
-  const ValueInfo v = known_.info(value);
+  const ValueInfo& v = known_.info(value);
   Storage storage;
   storage.bytes = static_cast<std::size_t>(stored_elements(v.sizes, layout)) * byte_size(v.type);
   const int number = add(std::move(storage));
@@ -31,7 +31,7 @@ int StoredValues::add(ValueId value, Layout layout) {
 }
 
 void StoredValues::add_input(ValueId value, int number) {
-  const ValueInfo v = known_.info(value);
+  const ValueInfo& v = known_.info(value);
   Storage storage;
   storage.kind = Storage::Kind::kInput;
   storage.number = number;

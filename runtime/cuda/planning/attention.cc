@@ -177,7 +177,7 @@ class Joining {
     if (softmax.library || !softmax.element || softmax.nodes.empty()) return std::nullopt;
     const Node& node = *graph_.nodes()[static_cast<std::size_t>(softmax.nodes.back())];
     if (node.op == nullptr || node.inputs.size() != 1 || node.outputs[0] != softmax.result) return std::nullopt;
-    const ValueInfo scores = facts_.info(node.inputs[0]);
+    const ValueInfo& scores = facts_.info(node.inputs[0]);
     const bool served = scores.type == DataType::kHalf || scores.type == DataType::kBfloat16;
     if (!served || scores.sizes.size() < 2 || scores.sizes.size() > 4) return std::nullopt;
     if (!planning::is_row_softmax(node, std::vector<ValueInfo>{scores})) return std::nullopt;
@@ -222,9 +222,9 @@ class Joining {
   std::optional<Group> joined(const Group& first, const Chain& chain, const Scores& scores, const Group& last) {
     const auto& p = std::get<ProductShape>(first.library->shape);
     const ValueId q = first.library->inputs[0], k = first.library->inputs[1], v = last.library->inputs[1];
-    const ValueInfo s = facts_.info(first.result);
+    const ValueInfo& s = facts_.info(first.result);
     for (const ValueId operand : {q, k, v}) {
-      const Sizes sizes = facts_.info(operand).sizes;
+      const Sizes& sizes = facts_.info(operand).sizes;
       if (sizes.size() != s.sizes.size() || !std::equal(sizes.begin(), sizes.end() - 2, s.sizes.begin())) return std::nullopt;
     }
     AttentionShape a;
@@ -293,7 +293,7 @@ class Joining {
 
   // The place to read an operand from: if it was moved for this group alone, where it was before.
   Place place(ValueId value) {
-    const Sizes sizes = facts_.info(value).sizes;
+    const Sizes& sizes = facts_.info(value).sizes;
     const int g = facts_.constant(value) ? -1 : group_with(value);
     if (g >= 0 && uses_.only_node(value) >= 0) {
       const Group& group = groups_[static_cast<std::size_t>(g)];
@@ -313,7 +313,7 @@ class Joining {
   // The strides of the result's axes. If the result is only read by a group that moves it, the strides in the moved tensor, and
   // `result` becomes that tensor. Found by trying all orders of the axes that keep the last one.
   Distances moved_behind(ValueId& result) {
-    const Sizes from = facts_.info(result).sizes;
+    const Sizes& from = facts_.info(result).sizes;
     const int g = only_user(result);
     if (g >= 0 && moves(groups_[static_cast<std::size_t>(g)]) && groups_[static_cast<std::size_t>(g)].operands[0] == result) {
       const Group& group = groups_[static_cast<std::size_t>(g)];
@@ -334,7 +334,7 @@ class Joining {
 
   // Does a group move elements to the addresses given by these strides? Compares random positions and the last one.
   bool leads_to(const Group& group, const Sizes& from, const Distances& distances) const {
-    const Sizes to = facts_.info(group.result).sizes;
+    const Sizes& to = facts_.info(group.result).sizes;
     if (element_count(to) != element_count(from)) return false;
     std::minstd_rand random;
     for (int sample = 0; sample < 64; ++sample) {
@@ -385,7 +385,7 @@ class Joining {
 
   // The tensor to add to the scores: an existing one, or the result of a kernel, which is appended to `before`.
   ValueId mask(const Element& e, const Chain& chain, ValueId without, AttentionShape& a, std::vector<Group>& before) {
-    const Sizes scores = facts_.info(without).sizes;
+    const Sizes& scores = facts_.info(without).sizes;
     const auto set_sizes = [&](const std::vector<bool>& axes) {
       Sizes sizes;
       for (std::size_t axis = 0; axis < scores.size(); ++axis) sizes.push_back(axes[axis] ? scores[axis] : 1);
@@ -394,7 +394,7 @@ class Joining {
     };
     if (e->kind == Kind::kRead && !e->zero_outside) {
       const ValueId value = chain.operands()[static_cast<std::size_t>(e->operand)];
-      const ValueInfo info = facts_.info(value);
+      const ValueInfo& info = facts_.info(value);
       const auto strides = read_strides(*e, chain.position(), scores, info.sizes);
       std::vector<bool> axes;
       for (std::size_t axis = 0; axis < scores.size(); ++axis)

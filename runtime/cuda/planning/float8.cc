@@ -78,7 +78,7 @@ class Multiplication {
     const ElementNode* read = nullptr;
     find_read(chain.element(), read);
     if (!found || found->shift != 0 || found->factor == 0 || read == nullptr) return std::nullopt;
-    const Sizes sizes = facts_.info(value).sizes;
+    const Sizes& sizes = facts_.info(value).sizes;
     if (facts_.info(node.inputs[0]).sizes != sizes) return std::nullopt;
     const auto strides = read_strides(*read, chain.position(), sizes, sizes);
     std::int64_t stride = 1;

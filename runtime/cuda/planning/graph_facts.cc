@@ -21,7 +21,7 @@ std::vector<Tensor> evaluated(const Graph& graph, std::shared_ptr<cpu::PreparedC
 }  // namespace
 
 GraphFacts::GraphFacts(const Graph& graph, std::shared_ptr<cpu::PreparedConstants> folded)
-    : graph_(graph), constants_(evaluated(graph, std::move(folded))) {
+    : graph_(graph), constants_(evaluated(graph, std::move(folded))), infos_(graph.value_count()) {
   for (ValueId v = 0; v < graph.value_count(); ++v)
     if (!constants_[v]) constants_[v] = planning::known_tensor(graph.value(v));
   needed_ = planning::needed_nodes(graph, [this](ValueId v) { return static_cast<bool>(constants_[v]); });
@@ -34,7 +34,7 @@ const Definition& GraphFacts::define(const Node& node) const {
 }
 
 ValueId GraphFacts::add_value(ValueInfo info) {
-  added_.push_back(std::move(info));
+  infos_.emplace_back(std::move(info));
   constants_.emplace_back();
   return static_cast<ValueId>(constants_.size() - 1);
 }
@@ -45,10 +45,12 @@ ValueId GraphFacts::add_constant_value(Tensor tensor) {
   return value;
 }
 
-ValueInfo GraphFacts::info(ValueId value) const {
-  if (value >= graph_.value_count()) return added_.at(value - graph_.value_count());
+const ValueInfo& GraphFacts::info(ValueId value) const {
+  std::optional<ValueInfo>& info = infos_.at(value);
+  if (info) return *info;
   const Tensor& known = constants_[value];
-  return known ? ValueInfo{known.type(), known.sizes()} : planning::value_info(graph_, value);
+  info = known ? ValueInfo{known.type(), known.sizes()} : planning::value_info(graph_, value);
+  return *info;
 }
 
 }  // namespace rewright::cuda

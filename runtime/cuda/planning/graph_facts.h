@@ -1,7 +1,9 @@
 // Facts of a graph of known sizes, and values that planning adds.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,7 +22,7 @@ class GraphFacts final : public planning::Facts {
   explicit GraphFacts(const Graph& graph, std::shared_ptr<cpu::PreparedConstants> folded = nullptr);
 
   const Graph& graph() const override { return graph_; }
-  ValueInfo info(ValueId value) const override;
+  const ValueInfo& info(ValueId value) const override;
   const Tensor& constant(ValueId value) const override { return constants_[value]; }
   // Made once for each node.
   const Definition& define(const Node& node) const override;
@@ -31,9 +33,9 @@ class GraphFacts final : public planning::Facts {
 
  private:
   const Graph& graph_;
-  std::vector<Tensor> constants_;  // by value
-  std::vector<ValueInfo> added_;   // by number, after the graph's values
-  std::vector<bool> needed_;       // by node
+  std::vector<Tensor> constants_;                       // by value
+  mutable std::deque<std::optional<ValueInfo>> infos_;  // by value; nullopt: not asked for yet
+  std::vector<bool> needed_;                            // by node
   mutable std::unordered_map<const Node*, Definition> definitions_;
 };
 

@@ -26,7 +26,7 @@ class LibraryKernels final : public planning::DeviceKernels {
  public:
   explicit LibraryKernels(GraphFacts& facts) : facts_(facts) {}
   const Graph& graph() const override { return facts_.graph(); }
-  ValueInfo info(ValueId value) const override { return facts_.info(value); }
+  const ValueInfo& info(ValueId value) const override { return facts_.info(value); }
   const Tensor& constant(ValueId value) const override { return facts_.constant(value); }
   const Definition& define(const Node& node) const override { return facts_.define(node); }
   bool needed(std::size_t node) const override { return facts_.needed(node); }

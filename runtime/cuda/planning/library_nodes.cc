@@ -72,7 +72,7 @@ bool add_batch(LibraryNode& node, ProductShape& p, const planning::ProductNode& 
 
 // A MatMul or Gemm as a library operation.
 std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
-  const ValueInfo a = facts.info(node.inputs[0]), b = facts.info(node.inputs[1]), y = facts.info(node.outputs[0]);
+  const ValueInfo &a = facts.info(node.inputs[0]), &b = facts.info(node.inputs[1]), &y = facts.info(node.outputs[0]);
   if (!of_libraries(a.type) || element_count(y.sizes) == 0 || element_count(a.sizes) == 0) return std::nullopt;
   if (a.sizes.empty() || b.sizes.empty()) return std::nullopt;
   const planning::ProductNode product = planning::read_product_node(node, a.sizes, b.sizes, y.sizes);
@@ -87,7 +87,7 @@ std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
   LibraryNode result;
   result.inputs = {node.inputs[0], node.inputs[1]};
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
-    const ValueInfo c = facts.info(node.inputs[2]);
+    const ValueInfo& c = facts.info(node.inputs[2]);
     const bool by_column = !c.sizes.empty() && element_count(c.sizes) == p.n && c.sizes.back() == p.n;
     if (!by_column || product.beta != 1) return std::nullopt;
     p.bias = true;
@@ -100,7 +100,7 @@ std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
 
 // The shape of a Conv, or of its gradients: a ConvTranspose and a ConvWeightGradient.
 std::optional<ConvolutionShape> convolution_shape(const GraphFacts& facts, const Node& node) {
-  const ValueInfo a = facts.info(node.inputs[0]), b = facts.info(node.inputs[1]), result = facts.info(node.outputs[0]);
+  const ValueInfo &a = facts.info(node.inputs[0]), &b = facts.info(node.inputs[1]), &result = facts.info(node.outputs[0]);
   if (!of_libraries(a.type)) return std::nullopt;
   const bool is_forward = node.op->name() == "Conv";
   auto read = is_forward ? planning::read_convolution_node(node, a.sizes, b.sizes, result.sizes)
@@ -172,7 +172,7 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
     if (!is_start(start)) continue;
     if (other->kind != Kind::kRead || other->zero_outside || is_start(other)) return false;
     const ValueId value = chain.operands()[static_cast<std::size_t>(other->operand)];
-    const ValueInfo added = facts.info(value);
+    const ValueInfo& added = facts.info(value);
     const Index at = address(other->position, added.sizes);
     if (auto* p = std::get_if<ProductShape>(&shape)) {
       if (p->bias || added.type != p->type || element_count(added.sizes) != p->n || p->n == 1 ||
@@ -212,7 +212,7 @@ Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, 
   };
   Element e = operand(0, result)(position);
   for (std::size_t i = 2; i < inputs.size(); ++i) {
-    const ValueInfo added = facts.info(inputs[i]);
+    const ValueInfo& added = facts.info(inputs[i]);
     const Operand other = operand(i - 1, added);
     const bool is_bias = i == 2 && (convolution == nullptr || convolution->bias);
     if (!is_bias) {
@@ -243,7 +243,7 @@ bool in_16_bits_or_float(DataType type) {
 }
 
 std::optional<LibraryNode> pooling(const GraphFacts& facts, const Node& node) {
-  const ValueInfo x = facts.info(node.inputs[0]), y = facts.info(node.outputs[0]);
+  const ValueInfo &x = facts.info(node.inputs[0]), &y = facts.info(node.outputs[0]);
   if (!in_16_bits_or_float(x.type) || x.sizes.size() < 4) return std::nullopt;
   auto read = planning::read_pool_node(node, x.sizes, y.sizes);
   if (!read) return std::nullopt;

@@ -22,7 +22,7 @@ void Planner::bind_inputs() {
   Plan& plan = builder_.plan;
   for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
     const ValueId value = graph_.inputs()[i];
-    const ValueInfo info = facts_.info(value);
+    const ValueInfo& info = facts_.info(value);
     const int place = options_.places.inputs.empty() ? -1 : options_.places.inputs.at(i);
     Buffer b;
     b.kind = place >= 0 ? Buffer::Kind::kResident : Buffer::Kind::kInput;
@@ -37,7 +37,7 @@ void Planner::bind_inputs() {
 void Planner::bind_outputs() {
   for (const GraphOutput& output : graph_.outputs()) {
     builder_.plan.outputs.push_back(main_.required_buffer(output.value, kRows));
-    const ValueInfo info = facts_.info(output.value);
+    const ValueInfo& info = facts_.info(output.value);
     builder_.plan.output_types.push_back({info.type, to_indices(info.sizes)});
   }
 }

@@ -30,7 +30,7 @@ int PlanBuilder::add_workspace(std::size_t bytes) {
 }
 
 std::size_t PlanBuilder::byte_count(ValueId value) const {
-  const ValueInfo info = facts.info(value);
+  const ValueInfo& info = facts.info(value);
   const std::size_t size = byte_size(info.type);
   if (size == 0) throw Error(ErrorCode::kUnsupported, "a GPU has no tensors of type " + std::string(name(info.type)));
   return static_cast<std::size_t>(element_count(info.sizes)) * size;
@@ -49,7 +49,7 @@ std::optional<GeneratedKernel> PlanBuilder::generate(const Element& element, con
                                                      const std::vector<Placed>& operands) const {
   const auto operand = [&](const Placed& p) {
     if (p.value == kNoValue) return KernelOperand{};
-    const ValueInfo info = facts.info(p.value);
+    const ValueInfo& info = facts.info(p.value);
     return KernelOperand{info.type, p.layout == kRows ? info.sizes : channels_last(info.sizes)};
   };
   std::vector<KernelOperand> types;

@@ -141,10 +141,10 @@ std::vector<int> Planner::operands_in_place(const Element& element, const Indice
                                             const std::vector<Placed>& operands) const {
   std::vector<int> found;
   if (result.layout != kRows) return found;
-  const ValueInfo of_result = facts_.info(result.value);
+  const ValueInfo& of_result = facts_.info(result.value);
   for (std::size_t k = 0; k < operands.size(); ++k) {
     if (operands[k].value == kNoValue || operands[k].layout != kRows) continue;
-    const ValueInfo v = facts_.info(operands[k].value);
+    const ValueInfo& v = facts_.info(operands[k].value);
     const int number = static_cast<int>(k);
     if (v.type == of_result.type && v.sizes == of_result.sizes && planning::is_read_in_place(element, position, number))
       found.push_back(number);

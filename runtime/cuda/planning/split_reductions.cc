@@ -102,7 +102,7 @@ class Split {
     std::set<std::uint64_t> atoms;
     const auto& of = free.of(*reduction_);
     atoms.insert(of.begin(), of.end());
-    const Sizes sizes = facts_.info(group_.result).sizes;
+    const Sizes& sizes = facts_.info(group_.result).sizes;
     for (std::size_t a = 0; a < group_.position.size(); ++a) {
       if (group_.position[a].as_atom() == nullptr) return false;
       if (!atoms.contains(group_.position[a].as_atom()->id)) continue;
@@ -163,7 +163,7 @@ class Split {
   // The group with the reduction of the parts' results in place of its own.
   Group over_parts(const Group& first, const Parts& parts) const {
     Group second = group_;
-    const ValueInfo info = facts_.info(first.result);
+    const ValueInfo& info = facts_.info(first.result);
     const Operand results(static_cast<int>(group_.operands.size()), {info.type, to_indices(info.sizes)});
     const Element sum = reduce(reduction_->reduction, "part", {Index(parts.count)}, [&](const Indices& r) {
       Indices at;

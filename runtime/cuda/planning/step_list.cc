@@ -19,7 +19,7 @@ std::optional<int> StepList::buffer(ValueId value, Layout layout) {
   const Layout other = layout == kRows ? kChannelsLast : kRows;
   const std::optional<int> source = find({value, other});
   if (!source) return std::nullopt;
-  const ValueInfo info = facts.info(value);
+  const ValueInfo& info = facts.info(value);
   if (same_either_way(info.sizes)) return places_[{value, layout}] = *source;
 
   const Operand operand(0, {info.type, to_indices(info.sizes)});

@@ -63,7 +63,7 @@ std::vector<double> time_methods(const Graph& graph, std::span<const Convolution
 // A graph of the convolution and the parts of its epilogue that take time.
 Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::Simple& simple) {
   const auto typed = [&](ValueId value) {
-    const ValueInfo i = planner.info(value);
+    const ValueInfo& i = planner.info(value);
     return TensorType{i.type, to_indices(i.sizes)};
   };
   Graph graph;

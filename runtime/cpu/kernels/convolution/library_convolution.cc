@@ -71,7 +71,7 @@ std::optional<ImageShape> ConvolutionShape::transposed_image() const {
 }
 
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed) {
-  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &w = planner.info(node.inputs[1]), &y = planner.info(node.outputs[0]);
   if (x.type != DataType::kFloat) return std::nullopt;
   const auto c = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
   if (!c) return std::nullopt;

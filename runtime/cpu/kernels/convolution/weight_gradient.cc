@@ -14,7 +14,7 @@ using Primitive = dnnl::convolution_backward_weights::primitive_desc;
 
 // The convolution whose weight gradient a node computes; nullopt if types or attributes are not supported.
 std::optional<ConvolutionShape> read_gradient(const Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]), g = planner.info(node.inputs[1]), w = planner.info(node.outputs[0]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &g = planner.info(node.inputs[1]), &w = planner.info(node.outputs[0]);
   if (x.type != DataType::kFloat) return std::nullopt;
   const auto c = planning::read_convolution_gradient_node(node, x.sizes, g.sizes, w.sizes);
   if (!c) return std::nullopt;

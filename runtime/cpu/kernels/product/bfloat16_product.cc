@@ -48,7 +48,7 @@ bool is_bfloat16(float v) { return (std::bit_cast<std::uint32_t>(v) & 0xFFFF) ==
 std::optional<ValueId> widened_operand(const Planner& planner, ValueId value) {
   const Node* const node = planner.producer(value);
   if (node == nullptr || node->inputs.size() != 1 || node->outputs.size() != 1) return std::nullopt;
-  const ValueInfo from = planner.info(node->inputs[0]), to = planner.info(value);
+  const ValueInfo &from = planner.info(node->inputs[0]), &to = planner.info(value);
   if (from.type != DataType::kBfloat16 || to.type != DataType::kFloat || from.sizes != to.sizes) return std::nullopt;
   if (planner.constant(node->inputs[0])) return std::nullopt;
   const Definition& definition = planner.define(*node);

@@ -437,7 +437,7 @@ class CachedAttentionPlan final : public NodePlan {
 std::unique_ptr<NodePlan> plan_cached_attention(Planner& planner, const Node& node) {
   const AttributeReader attributes(node);
   const auto is_long = [&](std::size_t i) { return planner.info(node.inputs[i]).type == DataType::kInt64; };
-  const Sizes q = planner.info(node.inputs[0]).sizes, present = planner.info(node.outputs[1]).sizes;
+  const Sizes &q = planner.info(node.inputs[0]).sizes, &present = planner.info(node.outputs[1]).sizes;
   CachedTask t;
   t.batch = q[0], t.length = q[1], t.heads = attributes.number("heads"), t.shared = attributes.number("shared");
   t.size = present[3], t.present = present[2], t.total = attributes.number("total"), t.window = attributes.number("window");

@@ -61,13 +61,13 @@ struct RepeatedAddend {
 std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, const Chain& chain) {
   const ElementNode& e = *chain.element();
   if (e.kind != ElementNode::Kind::kAdd || planner.info(chain.result).type != DataType::kFloat) return std::nullopt;
-  const Sizes sizes = planner.info(chain.result).sizes;
+  const Sizes& sizes = planner.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
     if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead) continue;
     if (start.operand != 0 || other.operand == 0 || other.zero_outside) continue;
     const ValueId value = chain.operands()[static_cast<std::size_t>(other.operand)];
-    const ValueInfo info = planner.info(value);
+    const ValueInfo& info = planner.info(value);
     const auto here = read_strides(start, chain.position(), sizes, sizes);
     const auto there = read_strides(other, chain.position(), sizes, info.sizes);
     if (!here || !there || there->constant != 0 || info.type != DataType::kFloat) continue;
@@ -148,7 +148,7 @@ class ProductPlan final : public NodePlan {
     Sizes from = p_.batch;
     from.push_back(p_.m);
     from.push_back(values_ ? values_->product.n : p_.n);
-    const Sizes to = planner.info(node.outputs[0]).sizes;
+    const Sizes& to = planner.info(node.outputs[0]).sizes;
     if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || to.size() != from.size() ||
         element_count(to) != element_count(from))
       return false;
@@ -175,7 +175,7 @@ class ProductPlan final : public NodePlan {
     std::vector<int> inputs = operands(planner);
     std::vector<std::int64_t> addend;
     if (planner.has(node_, 2)) {
-      const Sizes c = planner.info(node_.inputs[2]).sizes;
+      const Sizes& c = planner.info(node_.inputs[2]).sizes;
       const auto strides = plain_strides(c);
       addend = {0, 0};
       for (std::size_t back = 0; back < c.size() && back < 2; ++back)
@@ -199,7 +199,7 @@ class ProductPlan final : public NodePlan {
 
   // Sets the strides of an operand: as a view of another value if its producer only moves elements.
   int operand(Planner& planner, ValueId value, Product& p, bool left, bool transposed) const {
-    const Sizes sizes = planner.info(value).sizes;
+    const Sizes& sizes = planner.info(value).sizes;
     Matrix& matrix = left ? p.a : p.b;
     if (const auto view = planner.view(value)) {
       matrix.offset = view->offset;
@@ -367,22 +367,27 @@ class ProductPlan final : public NodePlan {
     return factors;
   }
 
+  std::vector<float> bias(const Planner& planner, bool is_given) const {
+    const auto count = static_cast<std::size_t>(p_.n);
+    std::vector<float> result(count);
+    const ChannelAffine* const affine = epilogue_.affine().get();
+    if (!is_given) {
+      for (std::size_t c = 0; c < count; ++c) result[c] = static_cast<float>(affine->shift[c]);
+      return result;
+    }
+    const auto given = planner.constant(node_.inputs[2]).data<float>();
+    for (std::size_t c = 0; c < count; ++c) {
+      const double b = beta_ * given[given.size() == 1 ? 0 : c];
+      result[c] = static_cast<float>(affine == nullptr ? b : b * affine->scale[c] + affine->shift[c]);
+    }
+    return result;
+  }
+
   // Bias and operations; appends the tensors they read to `inputs`.
   ProductExtras extras(Planner& planner, std::vector<int>& inputs) const {
     ProductExtras result;
     const bool has_bias = planner.has(node_, 2) && !addend_;
-    if (has_bias || epilogue_.affine()) {
-      result.bias.reserve(static_cast<std::size_t>(p_.n));
-      for (std::size_t c = 0; c < static_cast<std::size_t>(p_.n); ++c) {
-        double b = 0;
-        if (has_bias) {
-          const auto given = planner.constant(node_.inputs[2]).data<float>();
-          b = beta_ * given[given.size() == 1 ? 0 : c];
-        }
-        if (epilogue_.affine()) b = b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c];
-        result.bias.push_back(static_cast<float>(b));
-      }
-    }
+    if (has_bias || epilogue_.affine()) result.bias = bias(planner, has_bias);
     std::size_t addition = 0;
     const auto add = [&](ValueId value, const std::vector<std::int64_t>& strides, double factor = 1) {
       RowOperation operation;
@@ -436,7 +441,7 @@ class ProductPlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
-  const ValueInfo a = planner.info(node.inputs[0]), b = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  const ValueInfo &a = planner.info(node.inputs[0]), &b = planner.info(node.inputs[1]), &y = planner.info(node.outputs[0]);
   if (a.type != DataType::kFloat && a.type != DataType::kDouble) return nullptr;
   if (element_count(y.sizes) == 0) return nullptr;
   constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // BLAS counts in int
@@ -469,7 +474,7 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
 
 std::unique_ptr<NodePlan> plan_block_product(Planner& planner, const Node& node) {
   const AttributeReader attributes(node);
-  const Sizes a = planner.info(node.inputs[0]).sizes, y = planner.info(node.outputs[0]).sizes;
+  const Sizes &a = planner.info(node.inputs[0]).sizes, &y = planner.info(node.outputs[0]).sizes;
   Product p;
   p.k = a.back(), p.n = y.back();
   if (y.size() > 1) p.m = y[y.size() - 2], p.batch.assign(y.begin(), y.end() - 2);

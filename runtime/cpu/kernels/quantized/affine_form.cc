@@ -236,7 +236,7 @@ std::optional<RoundedForm> rounded_form(const Element& element) {
 std::optional<Dequantized> match_dequantized(const Planner& planner, const Node& node, std::size_t axis) {
   if (node.op == nullptr || node.outputs.size() != 1) return std::nullopt;
   int source = -1;
-  const Sizes sizes = planner.info(node.outputs[0]).sizes;
+  const Sizes& sizes = planner.info(node.outputs[0]).sizes;
   for (std::size_t i = 0; i < node.inputs.size() && source < 0; ++i)
     if (node.inputs[i] != kNoValue && is_integer_of_8_bits(planner.info(node.inputs[i]).type) &&
         planner.info(node.inputs[i]).sizes == sizes)

@@ -101,7 +101,7 @@ struct ByteTable {
 // the result's order or in one other order with long enough runs, and is expensive enough for a table.
 std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& element, const Indices& position,
                                          ValueId result, const std::vector<ValueId>& operands) {
-  const ValueInfo out = planner.info(result);
+  const ValueInfo& out = planner.info(result);
   const bool to_bytes = out.type == DataType::kInt8 || out.type == DataType::kUint8;
   if ((!to_bytes && out.type != DataType::kFloat) || element_count(out.sizes) < kWorthElements) return std::nullopt;
   const auto has_8_bits = [&](ValueId v) {
@@ -125,7 +125,7 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
                   const DataType type = planner.info(value).type;
                   return scalar(type) == Scalar::kReal ? real(*number) : constant(scalar(type), *number);
                 }
-                const ValueInfo info = planner.info(value);
+                const ValueInfo& info = planner.info(value);
                 fits = fits && (operand == kNoValue || operand == value) && !planner.constant(value) && !read.zero_outside &&
                        (info.type == DataType::kInt8 || info.type == DataType::kUint8);
                 operand = value;
@@ -159,7 +159,7 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
   const auto* const as_bytes = reinterpret_cast<const std::uint8_t*>(values.data());
   const auto* const as_floats = reinterpret_cast<const float*>(values.data());
   if (!in_order) {
-    const Sizes sizes = planner.info(operand).sizes;
+    const Sizes& sizes = planner.info(operand).sizes;
     const Element read = Operand(0, {DataType::kInt32, to_indices(sizes)})(*moved);
     std::vector<Run> runs = runs_of(planner, read, position, out.sizes, sizes);
     if (runs.empty()) return std::nullopt;

@@ -232,7 +232,7 @@ std::unique_ptr<NodePlan> plan_integer_product(Planner& planner, const Node& nod
   };
   const std::size_t right = requantized ? 3 : 1, left_zero = 2, right_zero = requantized ? 5 : 3;
   in.a = use(0), in.b = use(right), in.a_zero = use(left_zero), in.b_zero = use(right_zero);
-  const ValueInfo a = planner.info(node.inputs[0]), b = planner.info(node.inputs[right]), y = planner.info(node.outputs[0]);
+  const ValueInfo &a = planner.info(node.inputs[0]), &b = planner.info(node.inputs[right]), &y = planner.info(node.outputs[0]);
   if (!is_byte(a.type) || !is_byte(b.type) || element_count(y.sizes) == 0) return nullptr;
   p.rows = y.sizes[y.sizes.size() - 2], p.columns = y.sizes.back(), p.depth = a.sizes.back();
   if (p.depth < 1 || p.depth > kMostDepth || element_count(y.sizes) / (p.rows * p.columns) > kMostMatrices) return nullptr;
@@ -243,7 +243,7 @@ std::unique_ptr<NodePlan> plan_integer_product(Planner& planner, const Node& nod
   // Is a parameter one number, or one for each of `entries`? Sets which.
   const auto fits = [&](int number, Count entries, bool* by_entry) {
     if (number < 0) return true;
-    const Sizes sizes = planner.info(operands[static_cast<std::size_t>(number)]).sizes;
+    const Sizes& sizes = planner.info(operands[static_cast<std::size_t>(number)]).sizes;
     if (element_count(sizes) == 1) return true;
     *by_entry = true;
     return entries > 0 && sizes == Sizes{entries};

@@ -19,8 +19,8 @@ double range_high(DataType type) { return type == DataType::kInt8 ? 127 : 255; }
 
 // The image of a convolution over one or two axes; `weight`: the number of the weights' input.
 std::optional<ImageShape> image_of(const Planner& planner, const Node& node, std::size_t weight) {
-  const Sizes x = planner.info(node.inputs[0]).sizes, w = planner.info(node.inputs[weight]).sizes;
-  const Sizes y = planner.info(node.outputs[0]).sizes;
+  const Sizes &x = planner.info(node.inputs[0]).sizes, &w = planner.info(node.inputs[weight]).sizes;
+  const Sizes& y = planner.info(node.outputs[0]).sizes;
   const auto c = x.size() > 4 ? std::nullopt : planning::read_convolution_node(node, x, w, y);
   if (!c) return std::nullopt;
   ImageShape s;
@@ -130,7 +130,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   // The expression over the chain's start, and over other 8-bit tensors of the same sizes if the start is one.
   std::optional<AffineForm> form_of(const Planner& planner, const Chain& chain, const Element& element) const {
     const bool from_integers = is_8_bits(planner.info(chain.start).type);
-    const Sizes sizes = planner.info(chain.result).sizes;
+    const Sizes& sizes = planner.info(chain.result).sizes;
     auto form = affine_form({planner, element, chain.position(), sizes, chain.operands(), axis_, [&](int operand) {
                                const ValueId value = chain.operands()[static_cast<std::size_t>(operand)];
                                return operand == 0 ||
@@ -343,7 +343,7 @@ std::unique_ptr<NodePlan> plan_quantized_product(Planner& planner, const Node& n
   const QuantizedInputs at = requantized ? QuantizedInputs{0, 2, 3, 5} : QuantizedInputs{0, 2, 1, 3};
   const Tensor& b = planner.constant(node.inputs[at.w]);
   if (!b || !is_8_bits(b.type())) return nullptr;
-  const Sizes a = planner.info(node.inputs[at.x]).sizes;
+  const Sizes& a = planner.info(node.inputs[at.x]).sizes;
   const auto shape = product_shape(a, b.sizes(), false);
   if (!shape) return nullptr;
   QuantizedTask task;
@@ -368,7 +368,7 @@ std::unique_ptr<NodePlan> plan_dequantized_convolution(Planner& planner, const N
 
 std::unique_ptr<NodePlan> plan_dequantized_product(Planner& planner, const Node& node) {
   const auto [alpha, beta, trans_a, trans_b] = planning::read_product_attributes(node);
-  const Sizes a = planner.info(node.inputs[0]).sizes, b = planner.info(node.inputs[1]).sizes;
+  const Sizes &a = planner.info(node.inputs[0]).sizes, &b = planner.info(node.inputs[1]).sizes;
   if (trans_a || b.size() != 2) return nullptr;
   const auto factors = dequantized_operands(planner, node, trans_b ? 0 : 1);
   const auto shape = factors ? product_shape(a, b, trans_b) : std::nullopt;

@@ -178,7 +178,7 @@ class QuantizedPoolPlan final : public NodePlan, public ChoosesLayout {
   std::vector<ValueId> computed_ahead() const override { return ahead_; }
 
   bool absorb(Planner& planner, const Chain& chain) override {
-    const ValueInfo from = planner.info(chain.start), to = planner.info(chain.result);
+    const ValueInfo &from = planner.info(chain.start), &to = planner.info(chain.result);
     if (from.type != DataType::kFloat || from.sizes != to.sizes || !is_8_bits(to.type)) return false;
     const auto rounded = rounded_form(chain.element());
     if (!rounded) return false;

@@ -80,7 +80,7 @@ class NormalizationPlan final : public NodePlan {
   NormalizationPlan(const Node& node, planning::RowNormalization normalization) : node_(node), normalization_(normalization) {}
 
   void emit(Planner& planner, ValueId result) override {
-    const Sizes sizes = planner.info(node_.inputs[0]).sizes;
+    const Sizes& sizes = planner.info(node_.inputs[0]).sizes;
     std::vector<int> inputs;
     for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
     const int scale = inputs.size() > 1 ? 1 : -1, shift = inputs.size() > 2 ? 2 : -1;
@@ -137,7 +137,7 @@ class GroupNormalizationPlan final : public NodePlan {
   // The groups of such a node; 0: it has no kernel.
   static Count groups(const Planner& planner, const Node& node) {
     constexpr Count kShort = 8;  // elements of a channel
-    const Sizes sizes = planner.info(node.inputs[0]).sizes;
+    const Sizes& sizes = planner.info(node.inputs[0]).sizes;
     if (node.inputs.size() != 3 || sizes.size() < 3 || element_count(std::span(sizes).subspan(2)) < kShort) return 0;
     for (const ValueId i : node.inputs)
       if (i == kNoValue || planner.info(i).type != DataType::kFloat) return 0;
@@ -146,7 +146,7 @@ class GroupNormalizationPlan final : public NodePlan {
   }
 
   void emit(Planner& planner, ValueId result) override {
-    const Sizes sizes = planner.info(node_.inputs[0]).sizes;
+    const Sizes& sizes = planner.info(node_.inputs[0]).sizes;
     std::vector<int> inputs;
     for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
     const int target = planner.add_value(result, kPlain);
@@ -236,7 +236,7 @@ class SoftmaxPlan final : public NodePlan, public ChoosesLayout {
 // Is it a function of floats that the model computes?
 bool may_be_row_function(const Planner& planner, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue || planner.constant(node.inputs[0])) return false;
-  const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
+  const ValueInfo &x = planner.info(node.inputs[0]), &y = planner.info(node.outputs[0]);
   return x.type == DataType::kFloat && y.type == DataType::kFloat && x.sizes == y.sizes;
 }
 
@@ -293,7 +293,7 @@ bool plan_row_statistics(Planner& planner, const Node& node) {
   if (!normalization || !normalization->centered) return false;
   for (const ValueId o : node.outputs)
     if (o != kNoValue && planner.info(o).type != DataType::kFloat) return false;
-  const Sizes sizes = planner.info(node.inputs[0]).sizes;
+  const Sizes& sizes = planner.info(node.inputs[0]).sizes;
   const Count columns = element_count(std::span(sizes).last(normalization->axes));
   std::vector<int> inputs, targets;
   for (const ValueId i : node.inputs) inputs.push_back(planner.storage(i, kPlain));
