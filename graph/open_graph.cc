@@ -62,16 +62,17 @@ std::vector<bool> find_values(const Graph& graph) {
 }  // namespace
 
 OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::move(graph)) {
-  values_of_used_ = used.empty() ? graph_ : part_of(graph_, used);
-  open_values_ = find_open_values(graph_), open_values_of_used_ = find_open_values(values_of_used_);
-  for (const auto& node : values_of_used_.nodes()) nodes_.push_back({node, !is_sized(node->attributes)});
-  const std::vector<bool> is_there = find_values(values_of_used_);
-  for (ValueId id = 0; id < values_of_used_.value_count(); ++id) {
-    const Value& value = values_of_used_.value(id);
+  part_ = used.empty() ? graph_ : part_of(graph_, used);
+  open_values_ = find_open_values(graph_), open_values_of_part_ = find_open_values(part_);
+  for (const auto& node : part_.nodes()) nodes_.push_back({node, !is_sized(node->attributes)});
+  const auto open = std::find_if(nodes_.begin(), nodes_.end(), [](const UsedNode& node) { return node.is_open; });
+  first_open_ = static_cast<std::size_t>(open - nodes_.begin());
+  const std::vector<bool> is_there = find_values(part_);
+  for (ValueId id = 0; id < part_.value_count(); ++id) {
+    const Value& value = part_.value(id);
     if (is_there[id] && has_open_sizes(value))
       values_.push_back({id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))});
   }
-  values_of_used_.drop_nodes_from(0);
   // Sizes that the graph has assumed away may be those of unused values alone.
   const std::vector<bool> is_anywhere = find_values(graph_);
   for (ValueId id = 0; id < graph_.value_count(); ++id)
@@ -82,7 +83,7 @@ OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::m
 }
 
 const std::vector<bool>& OpenGraph::open_values(const Graph& sized) const {
-  return sized.value_count() == open_values_.size() ? open_values_ : open_values_of_used_;  // equal if nothing was left out
+  return sized.value_count() == open_values_.size() ? open_values_ : open_values_of_part_;  // equal if nothing was left out
 }
 
 std::size_t OpenGraph::number_of(const Index& expression) {
@@ -129,7 +130,7 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     is_certain = Condition{substitute(c.left, sizes), c.relation, substitute(c.right, sizes)}.decided() != false;
   }
   if (!is_certain) return graph::with_sizes(graph_, sizes);  // every node by itself; names the one that does not fit
-  Graph result = values_of_used_;
+  Graph result = part_;
   const auto numbered = [&](const std::vector<std::size_t>& list) {
     Indices indices;
     indices.reserve(list.size());
@@ -137,7 +138,7 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     return indices;
   };
   for (const OpenValue& open : values_) {
-    const Value& value = values_of_used_.value(open.id);
+    const Value& value = part_.value(open.id);
     Value changed;
     changed.name = value.name;
     changed.type = {value.type.type, numbered(open.shape)};
@@ -145,7 +146,9 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     if (value.contents) changed.contents = numbered(open.contents);
     result.set_value(open.id, std::move(changed));
   }
-  for (const UsedNode& used : nodes_) {
+  result.drop_nodes_from(first_open_);  // their memory is used again
+  for (std::size_t n = first_open_; n < nodes_.size(); ++n) {
+    const UsedNode& used = nodes_[n];
     if (!used.is_open) {
       result.add_shared(used.node);
       continue;

@@ -41,11 +41,12 @@ class OpenGraph {
   void find_requirements(const Node& node);
 
   Graph graph_;
-  Graph values_of_used_;  // the part that is returned, without its nodes
-  std::vector<UsedNode> nodes_;
+  Graph part_;                      // that is returned
+  std::vector<UsedNode> nodes_;     // of the part ...
+  std::size_t first_open_ = 0;      // ... those before this one are returned as they are
   std::vector<OpenValue> values_;   // of the part
   std::vector<Index> expressions_;  // all different
-  std::vector<bool> open_values_, open_values_of_used_;
+  std::vector<bool> open_values_, open_values_of_part_;
   std::vector<Condition> requirements_;  // of all nodes
   bool is_regular_ = true;               // the requirements are all that nodes need for the types that the graph says
 };

@@ -324,7 +324,7 @@ class ScatterPlan final : public NodePlan {
   std::vector<ValueId> read_in_order() const override { return {node_.inputs[2]}; }
 
   bool absorb_operand(Planner& planner, const Chain& chain) override {
-    if (std::count(node_.inputs.begin(), node_.inputs.end(), chain.result) != 1) return false;
+    if (shape_.rows == 0 || std::count(node_.inputs.begin(), node_.inputs.end(), chain.result) != 1) return false;
     std::vector<TileOperand> operands;
     for (const ValueId v : chain.operands()) {
       const ValueInfo& info = planner.info(v);
@@ -426,8 +426,14 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
   const ValueInfo &x = planner.info(node.inputs[0]), &indices = planner.info(node.inputs[1]);
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
   const auto how = combination(AttributeReader(node).text("reduction"));
-  if (!how || !is_served(x.type, *how) || !positions || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0)
-    return nullptr;
+  if (!how || !positions || element_count(x.sizes) == 0) return nullptr;
+  if (element_count(planner.info(node.inputs[2]).sizes) == 0) {  // the result is the target
+    if (!is_served(x.type, Combination::kReplace)) return nullptr;
+    Shape none;
+    none.target = element_count(x.sizes);
+    return std::make_unique<ScatterPlan>(node, node.inputs[1], std::move(none), Combination::kReplace);
+  }
+  if (!is_served(x.type, *how) || element_count(indices.sizes) == 0) return nullptr;
   const std::vector<std::int64_t> strides = strides_of(x.sizes);
   ValueId read = node.inputs[1];
   Shape shape;

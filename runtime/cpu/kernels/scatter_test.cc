@@ -139,6 +139,33 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
 }
 
 // As in graph networks: messages are added to the rows that edges name.
+TEST_CASE("without updates the result is the target, and the interpreter is not asked") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    const std::int64_t axis = b.pick(0, std::ssize(sizes) - 1), depth = b.pick(1, std::ssize(sizes));
+    const bool whole_rows = b.pick(0, 1) == 0;
+    Sizes from = sizes, at = sizes;
+    from[static_cast<std::size_t>(axis)] = 0, at = from;
+    if (whole_rows) {
+      at = {0, depth};
+      from.assign(sizes.begin() + depth, sizes.end()), from.insert(from.begin(), 0);
+    }
+    const DataType type = b.any_element();
+    const ValueId x = b.input(type, sizes), indices = b.given(b.positions(b.index(), at, [](std::int64_t) { return 1; }));
+    ValueId updates = b.input(type, from);
+    if (b.pick(0, 1) == 0) updates = node(b.graph, "Neg", {updates})[0];
+    const ValueId y = whole_rows ? node(b.graph, "ScatterND", {x, indices, updates}, {{"reduction", b.reduction()}})[0]
+                                 : node(b.graph, "ScatterElements", {x, indices, updates},
+                                        {{"axis", Index(axis)}, {"reduction", b.reduction()}})[0];
+    b.graph.add_output("y", y);
+    check_graph(b.graph, b.inputs);
+    for (const Step& step : make_plan(b.graph, {}).steps) CHECK(step.kernel->source() != "the interpreter");
+  }
+}
+
 TEST_CASE("an index that is the same all along a row scatters whole rows") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);

@@ -37,7 +37,8 @@ std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
   return pattern;
 }
 
-std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
+std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis,
+                                                         std::size_t channels) {
   const std::uint64_t channel_atom = chain.position()[axis].as_atom() ? chain.position()[axis].as_atom()->id : 0;
   bool fits = true;
   std::vector<TileOperand> operands;
@@ -49,7 +50,6 @@ std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& know
     data.push_back(t.bytes().data());
   }
   const Sizes& sizes = known.info(chain.result).sizes;
-  const auto channels = static_cast<std::size_t>(sizes[axis]);
   // f(y) by channel, for all sample points at once.
   const Index c = Index::fresh("c"), p = Index::fresh("p");
   const auto y = static_cast<int>(operands.size());
@@ -73,7 +73,7 @@ std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& know
   if (!fits) return nullptr;
   operands.push_back({DataType::kDouble, {std::ssize(kAffinePoints)}, kPlain});
   data.push_back(reinterpret_cast<const std::byte*>(kAffinePoints));
-  const Sizes results{std::ssize(kAffinePoints), sizes[axis]};
+  const Sizes results{std::ssize(kAffinePoints), static_cast<std::int64_t>(channels)};
   const auto program = compile_tiles(e, {p, c}, {DataType::kDouble, results, kPlain}, operands, {Isa::kBaseline, true});
   if (!program) return nullptr;
   std::vector<double> f(std::size(kAffinePoints) * channels);
@@ -193,10 +193,33 @@ std::uint64_t function_name(std::string_view what, const KnownValues& known, con
   return hash_mix(hash_text(what), *chain.name);
 }
 
+namespace {
+
+// Does the chain read known numbers alone, besides its start?
+bool reads_numbers(const KnownValues& known, const Chain& chain) {
+  const auto is_computed_within = [&](ValueId v) {
+    return std::find(chain.nodes.begin(), chain.nodes.end(), known.producer_number(v)) != chain.nodes.end();
+  };
+  for (const int n : chain.nodes)
+    for (const ValueId v : known.graph().nodes()[static_cast<std::size_t>(n)]->inputs) {
+      if (v == kNoValue || v == chain.start || is_computed_within(v)) continue;
+      if (const Tensor& constant = known.constant(v); !constant || constant.size() != 1) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
 std::shared_ptr<const ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
-  const auto channels = static_cast<std::uint64_t>(known.info(chain.result).sizes[axis]);
-  const std::uint64_t name = hash_mix(hash_mix(function_name("affine", known, chain), axis), channels);
-  return known.recognitions().functions.recall(name, [&] { return find_channel_affine(known, chain, axis); });
+  const auto channels = static_cast<std::size_t>(known.info(chain.result).sizes[axis]);
+  // A function that is the same for all channels is found once, however many there are.
+  const std::size_t different = reads_numbers(known, chain) ? std::min<std::size_t>(channels, 1) : channels;
+  const std::uint64_t name = hash_mix(hash_mix(function_name("affine", known, chain), axis), different);
+  const auto found =
+      known.recognitions().functions.recall(name, [&] { return find_channel_affine(known, chain, axis, different); });
+  if (!found || different == channels) return found;
+  return std::make_shared<const ChannelAffine>(
+      ChannelAffine{std::vector<double>(channels, found->scale[0]), std::vector<double>(channels, found->shift[0])});
 }
 
 namespace {

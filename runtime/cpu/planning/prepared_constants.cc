@@ -50,12 +50,11 @@ ConstantOrigin& ConstantOrigin::add(const ConstantOrigin& other) {
 
 ConstantOrigin& ConstantOrigin::add_bytes(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  std::string word;
-  append(word, bytes.size());
-  append(word, hash.high64);
-  append(word, hash.low64);
-  key_ += word;
-  numbers_ += word;
+  for (std::string* const text : {&key_, &numbers_}) {
+    append(*text, bytes.size());
+    append(*text, hash.high64);
+    append(*text, hash.low64);
+  }
   return *this;
 }
 
