@@ -8,9 +8,10 @@
 
 namespace rewright::planning {
 
+using ComputesMore = std::function<bool(const Graph& graph, const Node& node)>;
+
 // The graph with one Slice for each result in place of every node with several results that are all slices of an operand.
 // `computes`: is the node known to do more than that?
-using ComputesMore = std::function<bool(const Graph& graph, const Node& node)>;
 Graph with_pieces_apart(Graph graph, const ComputesMore& computes);
 
 }  // namespace rewright::planning
