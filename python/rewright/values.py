@@ -323,6 +323,7 @@ class IOBinding:
         # A number is a GPU, and a value may be in one's memory; what is in the CPU's is filled afterwards.
         places = [target if isinstance(target, int) or getattr(target, "gpu", None) is not None else None for target in targets]
         on_host = all(place is None for place in places)
+        self._results.clear()  # so that this run may write where the last one did, unless somebody still has that
         try:
             found = self._session.run_values(list(self._outputs), self._inputs, run_options, None if on_host else places)
             for name, target, place, value in zip(self._outputs, targets, places, found):
