@@ -14,19 +14,59 @@ Tensor int64s(Sizes sizes, const std::vector<std::int64_t>& values) {
   return Tensor::from_integers(DataType::kInt64, std::move(sizes), values);
 }
 
+// Calls f(position) for each element that is not 0. T: an unsigned number of an element's width.
+template <class T, class F>
+void for_each_nonzero(const Tensor& x, const F& f) {
+  const auto* const bits = reinterpret_cast<const T*>(x.bytes().data());
+  const bool has_zeros_of_both_signs = is_real(x.type());
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    if (static_cast<T>(has_zeros_of_both_signs ? bits[i] << 1 : bits[i]) != 0) f(i);
+}
+template <class F>
+void for_each_nonzero(const Tensor& x, const F& f) {
+  switch (packed_bits(x.type()) < 16 && is_real(x.type()) ? 0 : packed_bits(x.type())) {
+    case 8:
+      return for_each_nonzero<std::uint8_t>(x, f);
+    case 16:
+      return for_each_nonzero<std::uint16_t>(x, f);
+    case 32:
+      return for_each_nonzero<std::uint32_t>(x, f);
+    case 64:
+      return for_each_nonzero<std::uint64_t>(x, f);
+    default: {
+      const std::vector<double> values = x.reals();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i] != 0) f(static_cast<std::int64_t>(i));
+    }
+  }
+}
+
 // The positions of the elements that are not 0, one column each.
 void run_nonzero(Call& call) {
   const Tensor& x = call.tensor(0);
-  const std::vector<double> values = x.reals();
   std::vector<std::int64_t> found;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] != 0) found.push_back(static_cast<std::int64_t>(i));
-  std::vector<std::int64_t> positions;
-  for (std::size_t axis = 0; axis < x.sizes().size(); ++axis) {
-    const AxisView view(x.sizes(), axis);
-    for (const std::int64_t i : found) positions.push_back(i / view.after % view.size);
+  found.reserve(static_cast<std::size_t>(x.size()) / 2);
+  for_each_nonzero(x, [&](std::int64_t i) { found.push_back(i); });
+  const auto rank = static_cast<std::int64_t>(x.sizes().size()), count = static_cast<std::int64_t>(found.size());
+  Tensor positions(DataType::kInt64, {rank, count});
+  std::int64_t* at = positions.mutable_data<std::int64_t>().data() + rank * count;
+  // From the last axis on: what is left of a position is that among the axes in front.
+  for (std::int64_t axis = rank; axis-- > 0;) {
+    at -= count;
+    const std::int64_t size = x.sizes()[static_cast<std::size_t>(axis)];
+    if (axis == 0) {
+      std::copy(found.begin(), found.end(), at);
+      break;
+    }
+    std::int64_t before = 0, first = 0;  // of the previous element: its position in front, and where its row begins
+    for (std::int64_t n = 0; n < count; ++n) {
+      std::int64_t& i = found[static_cast<std::size_t>(n)];
+      if (i - first >= size) before = i / size, first = before * size;
+      at[n] = i - first;
+      i = before;
+    }
   }
-  call.give(int64s({static_cast<std::int64_t>(x.sizes().size()), static_cast<std::int64_t>(found.size())}, positions));
+  call.give(std::move(positions));
 }
 
 void run_compress(Call& call) {

@@ -166,6 +166,8 @@ ValueId with_statistics(CaseBuilder& b) {
     for (std::size_t o = 1; o < outputs.size(); ++o) b.graph.add_output("more" + std::to_string(o), outputs[o]);
     return outputs[0];
   }
+  if (b.chance(0.2))
+    return b.op("LpNormalization", {b.input(s)}, {{"axis", Index(std::ssize(s) - 1)}, {"p", Index(b.pick(1, 2))}});
   const std::int64_t axis = b.pick(0, std::ssize(s) - 1);
   const Sizes row(s.begin() + axis, s.end());
   std::vector<ValueId> operands{b.input(s), b.constant(row, 0.5, 1.5)};
@@ -175,6 +177,29 @@ ValueId with_statistics(CaseBuilder& b) {
   for (std::size_t o = 1; o < outputs.size(); ++o)
     if (b.chance(0.5)) b.graph.add_output("statistics" + std::to_string(o), outputs[o]);
   return outputs[0];
+}
+
+ValueId best_elements(CaseBuilder& b) {
+  static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kHalf,  DataType::kInt8,  DataType::kUint8,
+                                        DataType::kInt32, DataType::kInt64, DataType::kDouble};
+  const Sizes s = b.some_sizes(1, 3);
+  const std::int64_t axis = b.chance(0.7) ? std::ssize(s) - 1 : b.pick(0, std::ssize(s) - 1);
+  const std::int64_t size = s[static_cast<std::size_t>(axis)];
+  const DataType type = kTypes[b.pick(0, std::ssize(kTypes) - 1)];
+  const ValueId x = type == DataType::kUint8 ? b.input(b.integers(type, s, 0, 255)) : of_type(b, type, s);
+  const std::int64_t k = b.chance(0.8) ? std::min(size, b.log_pick(1, 300)) : b.pick(0, size);
+  const auto found = node(b.graph, "TopK", {x}, {{"axis", Index(axis)}, {"k", Index(k)}, {"largest", Index(b.pick(0, 1))}});
+  b.graph.add_output("positions", found[1]);
+  return found[0];
+}
+
+ValueId running_totals(CaseBuilder& b) {
+  static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kInt32, DataType::kInt64};
+  const Sizes s = b.some_sizes(1, 3);
+  ValueId x = of_type(b, kTypes[b.pick(0, std::ssize(kTypes) - 1)], s);
+  if (b.chance(0.3)) x = b.op("Abs", {x});
+  return b.op("CumSum", {x},
+              {{"axis", Index(b.pick(0, std::ssize(s) - 1))}, {"exclusive", b.chance(0.3)}, {"reverse", b.chance(0.3)}});
 }
 
 }  // namespace rewright::testing

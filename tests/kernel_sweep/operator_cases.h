@@ -15,7 +15,11 @@ ValueId placed_columns(CaseBuilder& b);
 ValueId repeated_elements(CaseBuilder& b);
 // Elements combined at other places, by rows or one by one.
 ValueId scattered(CaseBuilder& b);
-// Normalizations over several axes, with their statistics.
+// The largest or smallest elements and their positions, of all types, many of them equal.
+ValueId best_elements(CaseBuilder& b);
+// Running sums along any axis.
+ValueId running_totals(CaseBuilder& b);
+// Normalizations over several axes, with their statistics; norms.
 ValueId with_statistics(CaseBuilder& b);
 
 }  // namespace rewright::testing

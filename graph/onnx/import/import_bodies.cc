@@ -161,7 +161,8 @@ bool Importer::import_as_graph(const Source& source_node, const GraphOfNode& gra
     graph_.drop_nodes_from(nodes_before);
     return false;
   }
-  if (source_node.is_of_model() && !options_.for_execution) {
+  // A procedure's graph is executed by backends that may have a kernel for the call as a whole.
+  if (source_node.is_of_model() && (!options_.for_execution || options_.procedures_as_graphs)) {
     std::vector<ValueId> results;
     for (int i = 0; i < proto.output_size(); ++i) {
       const bool is_made = !proto.output(i).empty() && static_cast<std::size_t>(i) < values->size();

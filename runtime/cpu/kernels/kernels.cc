@@ -18,14 +18,17 @@ PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // pooling.cc
 PlanNode plan_pool;
 PlanNode plan_global_average;
-PlanNode plan_random_bits;      // random_bits.cc
-PlanNode plan_scatter;          // scatter.cc
-PlanNode plan_top_k;            // top_k.cc
-PlanNode plan_tree_scores;      // trees/tree_scores.cc
-PlanNode plan_convolution;      // convolution/convolution.cc
-PlanNode plan_placed_columns;   // convolution/placed_columns.cc
-PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
-PlanNode plan_product;          // product/products.cc
+PlanNode plan_batch_statistics;  // rows/batch_statistics.cc
+PlanNode plan_grid_sample;       // grid_sample.cc
+PlanNode plan_random_bits;       // random_bits.cc
+PlanNode plan_rotation;          // rotation.cc
+PlanNode plan_scatter;           // scatter.cc
+PlanNode plan_top_k;             // top_k.cc
+PlanNode plan_tree_scores;       // trees/tree_scores.cc
+PlanNode plan_convolution;       // convolution/convolution.cc
+PlanNode plan_placed_columns;    // convolution/placed_columns.cc
+PlanNode plan_weight_gradient;   // convolution/weight_gradient.cc
+PlanNode plan_product;           // product/products.cc
 PlanNode plan_block_product;
 PlanNode plan_cached_attention;  // product/cached_attention.cc
 PlanNode plan_expert_mixture;    // product/expert_mixture.cc
@@ -36,13 +39,14 @@ PlanNode plan_quantized_product;
 PlanNode plan_integer_product;  // quantized/integer_product.cc
 PlanNode plan_dequantized_convolution;
 PlanNode plan_dequantized_product;
-PlanNode plan_quantized_pool;    // quantized/quantized_pool.cc
-PlanNode plan_row_function;      // rows/row_functions.cc
-PlanExpression plan_byte_table;  // quantized/byte_table.cc
-PlanExpression plan_distances;   // distances.cc
-PlanExpression plan_prefix;      // prefix.cc
-PlanExpression plan_scaled;      // scaled.cc
-PlanExpression plan_generated;   // generated.cc
+PlanNode plan_quantized_pool;        // quantized/quantized_pool.cc
+PlanNode plan_row_function;          // rows/row_functions.cc
+PlanExpression plan_byte_table;      // quantized/byte_table.cc
+PlanExpression plan_distances;       // distances.cc
+PlanExpression plan_prefix;          // prefix.cc
+PlanExpression plan_quantized_rows;  // quantized/quantized_rows.cc
+PlanExpression plan_scaled;          // scaled.cc
+PlanExpression plan_generated;       // generated.cc
 
 namespace {
 
@@ -84,11 +88,15 @@ constexpr NodeKernel kNodeKernels[] = {
     {BlockProduct::kName, plan_block_product},
     {CachedAttention::kName, plan_cached_attention},
     {ExpertMixture::kName, plan_expert_mixture},
+    {BatchStatistics::kName, plan_batch_statistics},
+    {GridSampling::kName, plan_grid_sample},
+    {Rotation::kName, plan_rotation},
 };
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
 
-constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_distances, plan_prefix, plan_scaled, plan_generated};
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table,     plan_distances, plan_prefix,
+                                                   plan_quantized_rows, plan_scaled,    plan_generated};
 
 }  // namespace
 

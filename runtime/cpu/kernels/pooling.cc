@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/kernels/epilogue.h"
@@ -54,7 +57,7 @@ class WindowKernel final : public Kernel {
     const double nanoseconds = static_cast<double>(rows * width * columns_ * element_count(s_.kernel)) / kElements;
     if (rows * width >= call.workers.threads()) {
       call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) {
-        for (std::int64_t q = 0; q < width; ++q) window(call, row, q, 0, columns_);
+        for (std::int64_t q = 0; q < width; ++q) window(call.inputs, call.outputs[0], row, q, 0, columns_);
       });
       return;
     }
@@ -64,15 +67,13 @@ class WindowKernel final : public Kernel {
     for (std::int64_t w = 0; w < windows; ++w)
       call.workers.share(pieces, [&](std::int64_t piece, int) {
         const std::int64_t end = std::min(columns_, first_unit(lines, piece + 1, pieces) * kLine);
-        window(call, w / width, w % width, first_unit(lines, piece, pieces) * kLine, end);
+        window(call.inputs, call.outputs[0], w / width, w % width, first_unit(lines, piece, pieces) * kLine, end);
       });
   }
 
- private:
-  static constexpr std::int64_t kLine = 16;  // floats of a cache line
-
-  // Computes channels `begin` to `end` of a group of adjacent ones.
-  void window(const Call& call, std::int64_t row, std::int64_t q, std::int64_t begin, std::int64_t end) const {
+  // Computes channels `begin` to `end` of a group of adjacent ones. Inputs: those of the step.
+  void window(std::span<const std::byte* const> inputs, std::byte* output, std::int64_t row, std::int64_t q, std::int64_t begin,
+              std::int64_t end) const {
     const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
     const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
     const PoolShape::Taps slices = s_.taps(0, row / height % depth), vertical = s_.taps(1, row % height),
@@ -80,18 +81,21 @@ class WindowKernel final : public Kernel {
     const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
                                   horizontal.count, (s_.dilations[2] + 1) * columns_,
                                   slices.count,     (s_.dilations[0] + 1) * slice_stride};
-    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) +
+    const float* const x = reinterpret_cast<const float*>(inputs[0]) +
                            (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride +
                            horizontal.first * columns_ + begin;
     const std::int64_t at = (row * width + q) * columns_ + begin;
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + at;
-    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]) + at;
+    float* const y = reinterpret_cast<float*>(output) + at;
+    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(inputs[1]) + at;
     const RowLoops::Ending ending{addend, behind_.low, behind_.high};
     if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.window_maximum(y, x, window, end - begin, ending);
     const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
     const std::int64_t count = all ? element_count(s_.kernel) : slices.count * vertical.count * horizontal.count;
     loops_.window_sum(y, x, window, end - begin, behind_.factor / static_cast<float>(count), ending);
   }
+
+ private:
+  static constexpr std::int64_t kLine = 16;  // floats of a cache line
 
   PoolShape s_;
   std::int64_t columns_;
@@ -254,6 +258,57 @@ class PlainWindowKernel final : public Kernel {
   std::vector<std::int64_t> offsets_;     // of a row's taps
 };
 
+// Windows of row-major images whose rows are short: some planes at a time become the channels of one image, which are last.
+class NarrowWindowKernel final : public Kernel {
+ public:
+  NarrowWindowKernel(const PoolShape& shape, Isa isa)
+      : s_(of_three_axes(shape)), planes_(s_.x[0] * s_.x[1]), loops_(real_loops<float>(isa)), whole_(of(kPlanes, isa)) {
+    if (planes_ % kPlanes != 0) rest_ = of(planes_ % kPlanes, isa);
+  }
+
+  static bool serves(const PoolShape& shape) {
+    constexpr std::int64_t kShortRow = 64, kMostPixels = 8192, kFewPlanes = 8;
+    const PoolShape s = of_three_axes(shape);
+    return s.y[4] <= kShortRow && s.x[2] * s.x[3] * s.x[4] <= kMostPixels && s.x[0] * s.x[1] >= kFewPlanes;
+  }
+
+  void run(const Call& call) const override {
+    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
+    const double nanoseconds = taps / kElements + static_cast<double>(element_count(s_.x)) / kMoved;
+    call.workers.for_each((planes_ + kPlanes - 1) / kPlanes, nanoseconds, [&](std::int64_t group, int) {
+      const std::int64_t first = group * kPlanes, count = std::min(kPlanes, planes_ - first);
+      run_planes(call, first, count, count == kPlanes ? *whole_ : *rest_);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kPlanes = 16;
+  static constexpr double kMoved = 4;  // elements a nanosecond
+
+  std::unique_ptr<WindowKernel> of(std::int64_t planes, Isa isa) const {
+    PoolShape shape = s_;
+    shape.x[0] = shape.y[0] = 1, shape.x[1] = shape.y[1] = planes;
+    return std::make_unique<WindowKernel>(std::move(shape), planes, Behind(), loops_for<RowLoops>(isa));
+  }
+
+  void run_planes(const Call& call, std::int64_t first, std::int64_t count, const WindowKernel& windows) const {
+    static thread_local std::vector<float> memory;
+    const std::int64_t pixels = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
+    memory.resize(static_cast<std::size_t>((pixels + results) * count));
+    float *const x = memory.data(), *const y = x + pixels * count;
+    loops_.transpose(x, reinterpret_cast<const float*>(call.inputs[0]) + first * pixels, pixels, pixels, count);
+    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(x)};
+    for (std::int64_t row = 0; row < s_.y[2] * s_.y[3]; ++row)
+      for (std::int64_t q = 0; q < s_.y[4]; ++q) windows.window(inputs, reinterpret_cast<std::byte*>(y), row, q, 0, count);
+    loops_.transpose(reinterpret_cast<float*>(call.outputs[0]) + first * results, y, count, count, results);
+  }
+
+  PoolShape s_;
+  std::int64_t planes_;
+  const RealLoops<float>& loops_;
+  std::unique_ptr<WindowKernel> whole_, rest_;
+};
+
 class PoolPlan final : public NodePlan, public ChoosesLayout {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
@@ -308,6 +363,10 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
     }
     if (PlainAverageKernel::serves(shape_)) {
       planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
+      return;
+    }
+    if (PlainWindowKernel::serves(shape_) && NarrowWindowKernel::serves(shape_)) {
+      planner.add_step(std::make_unique<NarrowWindowKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
     if (PlainWindowKernel::serves(shape_)) {

@@ -1,5 +1,6 @@
 // Running sums and products: reductions over all positions up to each one, or from each one on.
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -41,12 +42,18 @@ const auto* running_loops(Isa isa) {
     return static_cast<const Arithmetic<std::int64_t>*>(nullptr);
 }
 
-// Computes the body by a tile program, then accumulates in place; floats in double.
+// The elements that are added up: an operand as it is, or what a program computes.
+struct PrefixBody {
+  int operand = -1;
+  std::optional<StagedProgram> program;
+};
+
+// Accumulates an operand, or in place what a tile program computes; floats in double.
 template <class T>
 class PrefixKernel final : public Kernel {
  public:
-  PrefixKernel(const Prefix& prefix, StagedProgram program, const Sizes& sizes, Isa isa)
-      : program_(std::move(program)),
+  PrefixKernel(const Prefix& prefix, PrefixBody body, const Sizes& sizes, Isa isa)
+      : body_(std::move(body)),
         reduction_(prefix.reduction),
         exclusive_(prefix.exclusive),
         reverse_(prefix.reverse),
@@ -55,27 +62,31 @@ class PrefixKernel final : public Kernel {
         outer_(element_count(std::span(sizes).first(prefix.axis))),
         loops_(running_loops<T>(isa)) {}
 
-  std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
+  std::size_t scratch_bytes() const override { return body_.program ? body_.program->scratch_bytes() : 0; }
 
   // Along the last axis row by row, else for some columns at a time.
   void run(const Call& call) const override {
     constexpr double kElements = 0.5;  // a nanosecond
-    program_.run(call.inputs, call.outputs.first(1), call.scratch, call.workers);
+    if (body_.program) body_.program->run(call.inputs, call.outputs.first(1), call.scratch, call.workers);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
+    const T* const x = body_.program ? y : reinterpret_cast<const T*>(call.inputs[static_cast<std::size_t>(body_.operand)]);
     const double nanoseconds = static_cast<double>(outer_ * inner_ * length_) / kElements;
     if (inner_ == 1)
       return call.workers.for_each(outer_, nanoseconds, [&](std::int64_t row, int) {
-        accumulate(reverse_ ? y + (row + 1) * length_ - 1 : y + row * length_);
+        const std::int64_t first = reverse_ ? (row + 1) * length_ - 1 : row * length_;
+        accumulate(y + first, x + first);
       });
     if (loops_ == nullptr)
       return call.workers.for_each(outer_ * inner_, nanoseconds, [&](std::int64_t row, int) {
-        T* const first = y + row / inner_ * length_ * inner_ + row % inner_;
-        accumulate(reverse_ ? first + (length_ - 1) * inner_ : first);
+        const std::int64_t at = row / inner_ * length_ * inner_ + row % inner_;
+        const std::int64_t first = reverse_ ? at + (length_ - 1) * inner_ : at;
+        accumulate(y + first, x + first);
       });
     const std::int64_t blocks = (inner_ + kColumns - 1) / kColumns;
     call.workers.for_each(outer_ * blocks, nanoseconds, [&](std::int64_t number, int) {
       const std::int64_t column = number % blocks * kColumns;
-      accumulate_columns(y + number / blocks * length_ * inner_ + column, std::min(kColumns, inner_ - column));
+      const std::int64_t first = number / blocks * length_ * inner_ + column;
+      accumulate_columns(y + first, x + first, std::min(kColumns, inner_ - column));
     });
   }
 
@@ -85,24 +96,26 @@ class PrefixKernel final : public Kernel {
 
   bool is_product() const { return reduction_ == Reduction::kProduct; }
 
-  void accumulate_columns(T* y, std::int64_t columns) const {
+  void accumulate_columns(T* y, const T* x, std::int64_t columns) const {
     Total totals[kColumns];
     std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>)
-      for (std::int64_t n = 0; n < length_; ++n)
-        loops_->run_on(y + (reverse_ ? length_ - 1 - n : n) * inner_, totals, is_product(), exclusive_, columns);
+      for (std::int64_t n = 0; n < length_; ++n) {
+        const std::int64_t at = (reverse_ ? length_ - 1 - n : n) * inner_;
+        loops_->run_on(y + at, x + at, totals, is_product(), exclusive_, columns);
+      }
   }
 
-  void accumulate(T* at) const {
+  void accumulate(T* to, const T* from) const {
     const std::int64_t step = reverse_ ? -inner_ : inner_;
     if (is_product())
-      return accumulate(at, step, Total(1), [](Total a, Total b) {
+      return accumulate(to, from, step, Total(1), [](Total a, Total b) {
         if constexpr (std::is_integral_v<Total>)
           return static_cast<Total>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
         else
           return a * b;
       });
-    accumulate(at, step, Total(0), [](Total a, Total b) {
+    accumulate(to, from, step, Total(0), [](Total a, Total b) {
       if constexpr (std::is_integral_v<Total>)
         return static_cast<Total>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
       else
@@ -111,15 +124,15 @@ class PrefixKernel final : public Kernel {
   }
 
   template <class F>
-  void accumulate(T* at, std::int64_t step, Total total, F f) const {
-    for (std::int64_t n = 0; n < length_; ++n, at += step) {
-      const Total next = f(total, static_cast<Total>(*at));
-      *at = static_cast<T>(exclusive_ ? total : next);
+  void accumulate(T* to, const T* from, std::int64_t step, Total total, F f) const {
+    for (std::int64_t n = 0; n < length_; ++n, to += step, from += step) {
+      const Total next = f(total, static_cast<Total>(*from));
+      *to = static_cast<T>(exclusive_ ? total : next);
       total = next;
     }
   }
 
-  StagedProgram program_;
+  PrefixBody body_;
   Reduction reduction_;
   bool exclusive_, reverse_;
   std::int64_t length_, inner_, outer_;
@@ -152,9 +165,9 @@ std::optional<Prefix> match_prefix(const Element& element, const Indices& positi
 }
 
 // Null for types without a kernel.
-std::unique_ptr<Kernel> make_prefix(const Prefix& prefix, StagedProgram program, DataType type, const Sizes& sizes, Isa isa) {
+std::unique_ptr<Kernel> make_prefix(const Prefix& prefix, PrefixBody body, DataType type, const Sizes& sizes, Isa isa) {
   const auto make = [&]<class T>(T*) -> std::unique_ptr<Kernel> {
-    return std::make_unique<PrefixKernel<T>>(prefix, std::move(program), sizes, isa);
+    return std::make_unique<PrefixKernel<T>>(prefix, std::move(body), sizes, isa);
   };
   switch (type) {
     case DataType::kFloat:
@@ -194,10 +207,18 @@ bool plan_prefix(Planner& planner, const Expression& e) {
   if (!prefix || std::find(e.operands.begin(), e.operands.end(), kNoValue) != e.operands.end()) return false;
   std::vector<TileOperand> types;
   for (const ValueId v : e.operands) types.push_back({planner.info(v).type, planner.info(v).sizes, kPlain});
-  const StagedOutput output{prefix->body, e.position, {out.type, out.sizes, kPlain}};
-  auto program = compile_stages({&output, 1}, types, {planner.options().isa, false});
-  if (!program) return false;
-  auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes, planner.options().isa);
+  PrefixBody body;
+  const ElementNode& read = *prefix->body;
+  if (read.kind == ElementNode::Kind::kRead && !read.zero_outside && read.position == e.position &&
+      types[static_cast<std::size_t>(read.operand)].type == out.type &&
+      types[static_cast<std::size_t>(read.operand)].sizes == out.sizes) {
+    body.operand = read.operand;
+  } else {
+    const StagedOutput output{prefix->body, e.position, {out.type, out.sizes, kPlain}};
+    body.program = compile_stages({&output, 1}, types, {planner.options().isa, false});
+    if (!body.program) return false;
+  }
+  auto kernel = make_prefix(*prefix, std::move(body), out.type, out.sizes, planner.options().isa);
   if (!kernel) return false;
   std::vector<int> inputs;
   for (const ValueId v : e.operands) inputs.push_back(planner.storage(v, kPlain));

@@ -63,12 +63,21 @@ class Places {
       next_as<std::int32_t>(rows, to);
   }
 
+  // Calls put(row, place) for the first rows, if indices are those of one axis.
+  template <class Put>
+  void for_each_on_axis(Count rows, const Put& put) {
+    if (type_ == DataType::kInt64)
+      next_on_axis(reinterpret_cast<const std::int64_t*>(indices_), rows, put);
+    else
+      next_on_axis(reinterpret_cast<const std::int32_t*>(indices_), rows, put);
+  }
+
  private:
   template <class I>
   void next_as(Count rows, Count* to) {
     const I* index = reinterpret_cast<const I*>(indices_) + row_ * shape_.depth;
     if (shape_.sizes.size() == 1) {
-      next_on_axis(index, rows, to);
+      next_on_axis(index, rows, [&](Count row, Count place) { to[row] = place; });
       row_ += rows;
       return;
     }
@@ -81,19 +90,19 @@ class Places {
     row_ += rows;
   }
 
-  // Indices of one axis, row by row of the updates.
-  template <class I>
-  void next_on_axis(const I* index, Count rows, Count* to) {
+  // Indices of one axis, row by row of the updates: calls put(row, place).
+  template <class I, class Put>
+  void next_on_axis(const I* index, Count rows, const Put& put) {
     const std::int64_t size = shape_.sizes[0], stride = shape_.strides[0];
     const Count step = at_.empty() ? 0 : shape_.from_strides.back();
-    while (rows > 0) {
-      const Count count = at_.empty() ? rows : std::min(rows, shape_.from.back() - at_.back());
+    for (Count row = 0; row < rows;) {
+      const Count count = at_.empty() ? rows : std::min(rows - row, shape_.from.back() - at_.back());
       for (Count r = 0; r < count; ++r) {
-        const std::int64_t given = index[r], position = given < 0 ? given + size : given;
+        const std::int64_t given = index[row + r], position = given < 0 ? given + size : given;
         if (position < 0 || position >= size) checked_index(given, size);  // throws
-        to[r] = beside_ + r * step + position * stride;
+        put(row + r, beside_ + r * step + position * stride);
       }
-      index += count, to += count, rows -= count;
+      row += count;
       if (!at_.empty()) advance(count);
     }
   }
@@ -195,6 +204,8 @@ class ScatterKernel final : public Kernel {
     const std::span<const std::byte* const> read = call.inputs.subspan(filled_ ? 1 : 2);
     if (!updates_.program) {
       const T* const updates = reinterpret_cast<const T*>(read[0]);
+      if (shape_.run == 1 && shape_.sizes.size() == 1 && how_ == Combination::kReplace)
+        return part.places.for_each_on_axis(shape_.rows, [&](Count row, Count place) { part.y[place] = updates[row]; });
       for (Count row = 0; row < shape_.rows; row += kTogether)
         scatter_following(part, updates + row * shape_.run, std::min(kTogether, shape_.rows - row));
     } else if (updates_.rows_of >= 0) {

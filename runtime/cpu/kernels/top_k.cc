@@ -1,5 +1,6 @@
 // The largest or smallest elements along an axis, with their positions.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -39,16 +40,21 @@ Bits in_order(Bits bits, Bits infinity) {
 
 __extension__ typedef unsigned __int128 Wide;
 
+// Loops over elements of type T; null: none.
+template <class T>
+struct TopKLoops {
+  T (*extreme)(const T* x, Count n) = nullptr;  // the largest (or smallest) element; NaN if there is one
+  void (*of_columns)(T* d, const T* s, Count stride, Count steps, Count n) = nullptr;      // that of each column
+  void (*load)(T* d, const void* source, DataType type, Count stride, Count n) = nullptr;  // for elements of another type
+};
+
 // Keys are an element and its position in one number, so that all differ and the first of equal elements is the smallest.
-// T: the type of elements.
+// T: the type in which elements are compared.
 template <class T, class Bits, class Key, Numbers kNumbers>
 class TopKKernel final : public Kernel {
  public:
-  using Extreme = T (*)(const T* x, Count n);  // NaN if there is one
-
-  // `extreme`: a loop for the largest (or smallest) element; null: none.
-  TopKKernel(const TopKShape& shape, Bits infinity, Extreme extreme, int values, int positions)
-      : s_(shape), infinity_(infinity), extreme_(extreme), values_(values), positions_(positions) {}
+  TopKKernel(const TopKShape& shape, DataType type, Bits infinity, const TopKLoops<T>& loops, int values, int positions)
+      : s_(shape), type_(type), infinity_(infinity), loops_(loops), values_(values), positions_(positions) {}
 
   void run(const Call& call) const override {
     const std::int64_t rows = s_.x.before * s_.x.after;
@@ -59,17 +65,76 @@ class TopKKernel final : public Kernel {
  private:
   static constexpr int kPositionBits = 8 * sizeof(Key) / 2;
   static constexpr std::int64_t kBlock = 32, kBlocks = 4;
+  static constexpr std::int64_t kGroups = 64, kMostGroups = 1024;
+
+  static Key key_of(Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); }
+
+  // The elements that may be among the best, as keys: those of the groups whose best element is, which is found by vectors.
+  // Groups are columns of the row as a matrix. False if there is nothing to gain, or a NaN.
+  bool select_by_groups(const Bits* x, std::vector<Key>& keys) const {
+    const std::int64_t size = s_.x.size, count = s_.count;
+    if (loops_.of_columns == nullptr || s_.x.after != 1 || count == 0) return false;
+    const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(count) * static_cast<double>(size)));
+    const std::int64_t groups = std::clamp(root / kGroups * kGroups, kGroups, kMostGroups), steps = size / groups;
+    if (2 * count > groups || steps < 4) return false;
+    const T* elements = reinterpret_cast<const T*>(x);
+    static thread_local std::vector<T> converted;
+    if (loops_.load != nullptr) {
+      converted.resize(static_cast<std::size_t>(size));
+      loops_.load(converted.data(), x, type_, 1, size);
+      elements = converted.data();
+    }
+    T extremes[kMostGroups], best[kMostGroups];
+    loops_.of_columns(extremes, elements, groups, steps, groups);
+    if (std::any_of(extremes, extremes + groups, [](T e) { return e != e; })) return false;  // NOLINT: asks for NaN
+    const T limit = best_of(extremes, groups, best);
+    const auto is_worse = [&](T e) { return s_.largest ? e < limit : e > limit; };  // a NaN is not
+    const Bits flip = flip_bits();
+    keys.clear();
+    const auto offer = [&](std::int64_t t) {
+      if (!is_worse(elements[t])) keys.push_back(key_of(static_cast<Bits>(in_order<kNumbers>(x[t], infinity_) ^ flip), t));
+    };
+    for (std::int64_t g = 0; g < groups; ++g)
+      if (!is_worse(extremes[g]))
+        for (std::int64_t t = g; t < steps * groups; t += groups) offer(t);
+    for (std::int64_t t = steps * groups; t < size; ++t) offer(t);
+    if (std::ssize(keys) > count) std::nth_element(keys.begin(), keys.begin() + count, keys.end());
+    return true;
+  }
+
+  // The worst of the best elements, as many as are wanted. `best`: memory for as many as are given.
+  T best_of(const T* elements, std::int64_t count, T* best) const {
+    constexpr std::int64_t kFew = 16;
+    const auto is_better = [&](T a, T b) { return s_.largest ? a > b : a < b; };
+    if (s_.count > kFew) {
+      std::copy_n(elements, count, best);
+      std::nth_element(best, best + s_.count - 1, best + count, is_better);
+      return best[s_.count - 1];
+    }
+    std::copy_n(elements, s_.count, best);
+    std::sort(best, best + s_.count, is_better);
+    for (std::int64_t n = s_.count; n < count; ++n) {
+      if (!is_better(elements[n], best[s_.count - 1])) continue;
+      std::int64_t at = s_.count - 1;
+      for (; at > 0 && is_better(elements[n], best[at - 1]); --at) best[at] = best[at - 1];
+      best[at] = elements[n];
+    }
+    return best[s_.count - 1];
+  }
+
+  Bits flip_bits() const { return s_.largest ? static_cast<Bits>(~Bits{0}) : Bits{0}; }
 
   void run_row(const Call& call, std::int64_t row) const {
     static thread_local std::vector<Key> keys;
     const auto* const x =
         reinterpret_cast<const Bits*>(call.inputs[0]) + row / s_.x.after * s_.x.size * s_.x.after + row % s_.x.after;
-    const Bits flip = s_.largest ? static_cast<Bits>(~Bits{0}) : Bits{0};
+    const Bits flip = flip_bits();
     const auto number = [&](std::int64_t t) {
       return static_cast<Bits>(in_order<kNumbers>(x[t * s_.x.after], infinity_) ^ flip);
     };
-    const auto key = [](Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); };
-    if (s_.count * 4 <= s_.x.size && s_.count > 0) {
+    const auto key = [](Bits bits, std::int64_t t) { return key_of(bits, t); };
+    const bool is_selected = select_by_groups(x, keys);
+    if (!is_selected && s_.count * 4 <= s_.x.size && s_.count > 0) {
       // A heap of the smallest keys so far, the largest of them in front. Equal elements further on are not smaller.
       keys.resize(static_cast<std::size_t>(s_.count));
       for (std::int64_t t = 0; t < s_.count; ++t) keys[static_cast<std::size_t>(t)] = key(number(t), t);
@@ -88,7 +153,7 @@ class TopKKernel final : public Kernel {
           continue;
         }
         if (has_none_of(x, t, kBlock, keys.front())) continue;
-        if (extreme_ != nullptr && s_.x.after == 1) {
+        if (loops_.extreme != nullptr && s_.x.after == 1) {
           for (std::int64_t n = t; n < t + kBlock; ++n)
             if (!is_no_better(reinterpret_cast<const T*>(x)[n], limit_element(x, keys.front()))) offer(number(n), n);
           continue;
@@ -101,7 +166,7 @@ class TopKKernel final : public Kernel {
         for (std::int64_t n = 0; n < kBlock && least < limit(); ++n) offer(block[n], t + n);
       }
       for (; t < s_.x.size; ++t) offer(number(t), t);
-    } else {
+    } else if (!is_selected) {
       keys.resize(static_cast<std::size_t>(s_.x.size));
       for (std::int64_t t = 0; t < s_.x.size; ++t) keys[static_cast<std::size_t>(t)] = key(number(t), t);
       if (s_.count < s_.x.size) std::nth_element(keys.begin(), keys.begin() + s_.count, keys.end());
@@ -117,8 +182,8 @@ class TopKKernel final : public Kernel {
 
   // Is none of the next elements better than that of a key?
   bool has_none_of(const Bits* x, std::int64_t t, std::int64_t count, Key key) const {
-    if (extreme_ == nullptr || s_.x.after != 1 || t + count > s_.x.size) return false;
-    return is_no_better(extreme_(reinterpret_cast<const T*>(x) + t, count), limit_element(x, key));
+    if (loops_.extreme == nullptr || s_.x.after != 1 || t + count > s_.x.size) return false;
+    return is_no_better(loops_.extreme(reinterpret_cast<const T*>(x) + t, count), limit_element(x, key));
   }
   T limit_element(const Bits* x, Key key) const {
     return reinterpret_cast<const T*>(x)[static_cast<std::int64_t>(key & ((Key{1} << kPositionBits) - 1))];
@@ -126,8 +191,9 @@ class TopKKernel final : public Kernel {
   bool is_no_better(T element, T limit) const { return s_.largest ? element <= limit : element >= limit; }  // not for NaN
 
   TopKShape s_;
+  DataType type_;
   Bits infinity_;
-  Extreme extreme_;
+  TopKLoops<T> loops_;
   int values_, positions_;  // numbers of outputs; -1: none
 };
 
@@ -135,40 +201,44 @@ class TopKKernel final : public Kernel {
 std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int values, int positions, Isa isa) {
   const LoopTables& loops = loops_for<LoopTables>(isa);
   const auto make = [&]<class T, class Bits, class Key, Numbers kNumbers>(
-                        T (*extreme)(const T*, Count), Bits infinity, Key,
+                        const TopKLoops<T>& of, Bits infinity, Key,
                         std::integral_constant<Numbers, kNumbers>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, infinity, extreme, values, positions);
+    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, values, positions);
   };
-  const auto extreme_of = [&](const auto& table) { return shape.largest ? table.largest : table.smallest; };
-  const auto none = [](auto element) -> decltype(element) (*)(const decltype(element)*, Count) { return nullptr; };
+  const auto loops_of = [&]<class T, class M>(const Elements<T, M>& table) {
+    return shape.largest ? TopKLoops<T>{table.largest, table.column_largest, nullptr}
+                         : TopKLoops<T>{table.smallest, table.column_smallest, nullptr};
+  };
+  TopKLoops<float> as_floats = loops_of(loops.f32);  // elements of 16 bits
+  as_floats.extreme = nullptr, as_floats.load = loops.f32.load;
   constexpr std::integral_constant<Numbers, Numbers::kReal> kReal;
   constexpr std::integral_constant<Numbers, Numbers::kSigned> kSigned;
   constexpr std::integral_constant<Numbers, Numbers::kUnsigned> kUnsigned;
   switch (type) {
     case DataType::kFloat:
-      return make(extreme_of(loops.f32), std::uint32_t{0x7F800000}, std::uint64_t{}, kReal);
+      return make(loops_of(loops.f32), std::uint32_t{0x7F800000}, std::uint64_t{}, kReal);
     case DataType::kDouble:
-      return make(extreme_of(loops.f64), std::uint64_t{0x7FF0000000000000}, Wide{}, kReal);
+      return make(loops_of(loops.f64), std::uint64_t{0x7FF0000000000000}, Wide{}, kReal);
     case DataType::kHalf:
-      return make(none(std::uint16_t{}), std::uint16_t{0x7C00}, std::uint64_t{}, kReal);
+      return make(as_floats, std::uint16_t{0x7C00}, std::uint64_t{}, kReal);
     case DataType::kBfloat16:
-      return make(none(std::uint16_t{}), std::uint16_t{0x7F80}, std::uint64_t{}, kReal);
+      return make(as_floats, std::uint16_t{0x7F80}, std::uint64_t{}, kReal);
     case DataType::kInt8:
-      return make(extreme_of(loops.i8), std::uint8_t{}, std::uint64_t{}, kSigned);
+      return make(loops_of(loops.i8), std::uint8_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint8:
-      return make(none(std::uint8_t{}), std::uint8_t{}, std::uint64_t{}, kUnsigned);
+      return make(loops_of(loops.u8), std::uint8_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt16:
-      return make(extreme_of(loops.i16), std::uint16_t{}, std::uint64_t{}, kSigned);
+      return make(loops_of(loops.i16), std::uint16_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint16:
-      return make(none(std::uint16_t{}), std::uint16_t{}, std::uint64_t{}, kUnsigned);
+      return make(TopKLoops<std::uint16_t>(), std::uint16_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt32:
-      return make(extreme_of(loops.i32), std::uint32_t{}, std::uint64_t{}, kSigned);
+      return make(loops_of(loops.i32), std::uint32_t{}, std::uint64_t{}, kSigned);
     case DataType::kUint32:
-      return make(none(std::uint32_t{}), std::uint32_t{}, std::uint64_t{}, kUnsigned);
+      return make(TopKLoops<std::uint32_t>(), std::uint32_t{}, std::uint64_t{}, kUnsigned);
     case DataType::kInt64:
-      return make(extreme_of(loops.i64), std::uint64_t{}, Wide{}, kSigned);
+      return make(loops_of(loops.i64), std::uint64_t{}, Wide{}, kSigned);
     case DataType::kUint64:
-      return make(none(std::uint64_t{}), std::uint64_t{}, Wide{}, kUnsigned);
+      return make(TopKLoops<std::uint64_t>(), std::uint64_t{}, Wide{}, kUnsigned);
     default:
       return nullptr;
   }

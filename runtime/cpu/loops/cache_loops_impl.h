@@ -134,6 +134,7 @@ void add_values(const float* p, Count stride, Count rows, const float* v, Count 
 
 void rotate(const float* x, const float* c, const float* s, Count half, Count size, bool neighbours, float factor, float* y) {
   if (neighbours) {
+#pragma GCC ivdep
     for (Count i = 0; i < half; ++i) {
       const float a = x[2 * i], b = x[2 * i + 1];
       y[2 * i] = (a * c[i] - b * s[i]) * factor;

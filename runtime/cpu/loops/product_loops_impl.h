@@ -274,18 +274,38 @@ void transpose(float* d, Count d_stride, const float* s, Count s_stride, Count r
     for (Count k = c; k < columns; ++k) d[r * d_stride + k] = s[r + k * s_stride];
 }
 
-// Applies f to all elements of a vector, recursively by halves.
+// The first n lanes, n < kLanes; the others are set.
+inline V first_lanes(V v, Count n, float others) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  return (V)_mm512_mask_mov_ps(_mm512_set1_ps(others), lanes_below(n), (__m512)v);
+#elif REWRIGHT_VECTOR_BYTES == 32
+  return (V)_mm256_blendv_ps(_mm256_set1_ps(others), (__m256)v, _mm256_castsi256_ps(lanes_below(n)));
+#else
+  for (Count l = n; l < kLanes; ++l) v[l] = others;
+  return v;
+#endif
+}
+
+// Applies f, a function of vectors, to all elements of a vector, by halves.
 template <class F>
 inline float across(V v, F f) {
-  float a[kLanes];
-  store(a, v);
-#pragma GCC unroll 4
-  for (Count width = kLanes / 2; width > 0; width /= 2)
-    for (Count l = 0; l < width; ++l) a[l] = f(a[l], a[l + width]);
-  return a[0];
+#if REWRIGHT_VECTOR_BYTES == 64
+  v = f(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  v = f(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  v = f(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  v = f(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+#elif REWRIGHT_VECTOR_BYTES == 32
+  v = f(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+  v = f(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5));
+  v = f(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6));
+#else
+  v = f(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+  v = f(v, __builtin_shufflevector(v, v, 1, 0, 3, 2));
+#endif
+  return v[0];
 }
 inline float total(V v) {
-  return across(v, [](float x, float y) { return x + y; });
+  return across(v, [](V x, V y) { return x + y; });
 }
 
 // ---- Softmax
@@ -302,8 +322,8 @@ inline float exponentials_of(const float* x, float* y, Count n, float* largest) 
   for (; c + 4 * kLanes <= n; c += 4 * kLanes)
     for (Count k = 0; k < 4; ++k) top[k] = larger(load(x + c + k * kLanes), top[k]);
   for (; c + kLanes <= n; c += kLanes) top[0] = larger(load(x + c), top[0]);
-  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](float a, float b) { return a > b ? a : b; });
-  for (; c < n; ++c) most = x[c] > most ? x[c] : most;
+  if (c < n) top[1] = larger(first_lanes(load_some(x + c, n - c), n - c, kLowest), top[1]);
+  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](V a, V b) { return a > b ? a : b; });
   most = *largest > most ? *largest : most;
   *largest = most;
   const float subtracted = most == kLowest ? 0.0f : most;
@@ -318,13 +338,12 @@ inline float exponentials_of(const float* x, float* y, Count n, float* largest) 
     }
     sums += part;
   }
-  float sum = total(sums);
   if (c < n) {
     const V e = exponential(load_some(x + c, n - c) - subtracted);
     if (kWritten) store_some(y + c, e, n - c);
-    for (Count l = 0; l < n - c; ++l) sum += e[l];
+    sums += first_lanes(e, n - c, 0.0f);
   }
-  return sum;
+  return total(sums);
 }
 
 float exponentials(float* row, Count n, float* largest) { return exponentials_of<true>(row, row, n, largest); }
@@ -402,9 +421,8 @@ inline float sum_of(const float* x, Count n, F f) {
     for (; c + kLanes <= end; c += kLanes) part[0] += f(load(x + c));
     sums += (part[0] + part[1]) + (part[2] + part[3]);
   } while (c + kLanes <= n);
-  float sum = total(sums);
-  for (; c < n; ++c) sum += f(splat(x[c]))[0];
-  return sum;
+  if (c < n) sums += first_lanes(f(load_some(x + c, n - c)), n - c, 0.0f);
+  return total(sums);
 }
 
 void normalize(float* y, const float* x, Count n, bool centered, float epsilon, const float* factors, const float* shift) {
@@ -419,8 +437,11 @@ void normalize(float* y, const float* x, Count n, bool centered, float epsilon, 
     if (shift != nullptr) v += load(shift + c);
     store(y + c, v);
   }
-  for (; c < n; ++c)
-    y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
+  if (c == n) return;
+  V v = (load_some(x + c, n - c) - mean) * inverse;
+  if (factors != nullptr) v *= load_some(factors + c, n - c);
+  if (shift != nullptr) v += load_some(shift + c, n - c);
+  store_some(y + c, v, n - c);
 }
 
 constexpr ProductLoops kTable{

@@ -19,9 +19,17 @@ struct ScalingLoops {
   void (*scale)(float* d, const float* s, Count n, const Scaling& by);
   // d[c] = s[c], or s[c] * slope where s[c] < 0
   void (*two_slopes)(float* d, const float* s, Count n, float slope);
-  // The sum of a row less `center`, and of its squares.
+  // The sum of a row less `center`, of its squares, and of its magnitudes.
   float (*sum)(const float* s, Count n, float center);
   float (*sum_of_squares)(const float* s, Count n, float center);
+  float (*sum_of_magnitudes)(const float* s, Count n, float center);
+  // The least and the largest of them and of what is there; both NaN if one is.
+  void (*extremes)(const float* s, Count n, float* least, float* largest);
+  // d[c] = s[c] / scale, rounded to even, plus zero, within the bounds of an integer of 8 bits; NaN gives 0
+  struct Quantization {
+    float scale, zero, low, high;
+  };
+  void (*quantize)(std::uint8_t* d, const float* s, Count n, const Quantization& by);
 };
 
 }  // namespace rewright::cpu

@@ -1,6 +1,9 @@
 // The loops of scaling_loops.h; see rewright_loops in CMakeLists.txt.
 #include "runtime/cpu/loops/scaling_loops.h"
 
+#include <cmath>
+#include <limits>
+
 namespace rewright::cpu {
 namespace {
 
@@ -49,7 +52,51 @@ float sum_of_squares(const float* s, Count n, float center) {
   return sum_in_parts(s, n, [=](float x) { return (x - center) * (x - center); });
 }
 
-constexpr ScalingLoops kTable{scale, two_slopes, sum, sum_of_squares};
+float sum_of_magnitudes(const float* s, Count n, float center) {
+  return sum_in_parts(s, n, [=](float x) { return std::fabs(x - center); });
+}
+
+void extremes(const float* s, Count n, float* least, float* largest) {
+  constexpr Count kTogether = 64;
+  float low = *least, high = *largest;
+  std::int32_t unordered = low != low || high != high;
+  Count c = 0;
+  if (n >= kTogether) {
+    float lows[kTogether], highs[kTogether];
+    std::int32_t others[kTogether] = {};
+    for (Count k = 0; k < kTogether; ++k) lows[k] = low, highs[k] = high;
+    for (; c + kTogether <= n; c += kTogether)
+      for (Count k = 0; k < kTogether; ++k) {
+        const float x = s[c + k];
+        lows[k] = x < lows[k] ? x : lows[k];
+        highs[k] = x > highs[k] ? x : highs[k];
+        others[k] |= x != x;
+      }
+    for (Count k = 0; k < kTogether; ++k) {
+      low = lows[k] < low ? lows[k] : low;
+      high = highs[k] > high ? highs[k] : high;
+      unordered |= others[k];
+    }
+  }
+  for (; c < n; ++c) {
+    low = s[c] < low ? s[c] : low;
+    high = s[c] > high ? s[c] : high;
+    unordered |= s[c] != s[c];
+  }
+  *least = unordered != 0 ? std::numeric_limits<float>::quiet_NaN() : low;
+  *largest = unordered != 0 ? std::numeric_limits<float>::quiet_NaN() : high;
+}
+
+void quantize(std::uint8_t* d, const float* s, Count n, const ScalingLoops::Quantization& by) {
+  const float scale = by.scale, zero = by.zero, low = by.low, high = by.high;
+#pragma GCC ivdep
+  for (Count c = 0; c < n; ++c) {
+    const float x = std::nearbyint(s[c] / scale) + zero, above = x > low ? x : x != x ? 0.0f : low;
+    d[c] = static_cast<std::uint8_t>(static_cast<std::int32_t>(above < high ? above : high));
+  }
+}
+
+constexpr ScalingLoops kTable{scale, two_slopes, sum, sum_of_squares, sum_of_magnitudes, extremes, quantize};
 
 }  // namespace
 

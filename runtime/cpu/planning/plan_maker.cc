@@ -154,7 +154,7 @@ class PlanMaker final : public Planner {
       reduces = reduces || planning::has_reduction(output.element);
     }
     if (expressions.size() < 2 || !reduces || !prepare_operands(operands)) return false;
-    return plan_row_statistics(*this, node) || plan_together(*this, expressions);
+    return plan_row_statistics(*this, node) || plan_dynamic_quantization(*this, node) || plan_together(*this, expressions);
   }
 
   // Are the operands' types computable? Plans those that have not been requested yet.

@@ -27,6 +27,9 @@ const Registry& whole_operators() {
     table->add<BlockProduct>();
     table->add<CachedAttention>();
     table->add<ExpertMixture>();
+    table->add<Rotation>();
+    table->add<GridSampling>();
+    table->add<BatchStatistics>();
     return table;
   }();
   return *made;
@@ -152,6 +155,77 @@ Nodes expert_mixture(const Operands& in, const WholeCall& call, bool quantized) 
   const std::int64_t width = in.shape(0).back().value(), packed = quantized ? 8 / op.bits2.value() : 1;
   op.inner = element_count(in.value(weights.second).constant.sizes()) / in.shape(1)[1].value() * packed / width;
   return whole_node(op, std::move(operands), {call.outputs[0]});
+}
+
+// In both domains. `positions` and `cosines`: the numbers of these inputs; the sines follow the cosines.
+Nodes rotation(const Operands& in, const WholeCall& call, std::size_t positions, std::size_t cosines) {
+  const std::size_t sines = cosines + 1;
+  for (const std::size_t i : {std::size_t{0}, cosines, sines})
+    if (!in.is(i, DataType::kFloat)) return std::nullopt;
+  const bool has_positions = in.has(positions);
+  if (has_positions && !in.is(positions, DataType::kInt64) && !in.is(positions, DataType::kInt32)) return std::nullopt;
+  if (in.number("is_packed_batching", 0) != 0 || call.attributes.real("scale", 1) != 1 || !in.has_output(0))
+    return std::nullopt;
+  const Indices &x = in.shape(0), &table = in.shape(cosines);
+  Rotation op;
+  op.interleaved = in.number("interleaved", 0) != 0;
+  op.heads = in.number("num_heads", 0);
+  const bool has_heads = x.size() == 4;
+  if ((!has_heads && x.size() != 3) || !all_constant(table) || !x.back().is_constant() || table != in.shape(sines))
+    return std::nullopt;
+  const std::int64_t half = table.back().value(), width = x.back().value();
+  const std::int64_t turned = in.number("rotary_embedding_dim", 0);
+  if (half <= 0) return std::nullopt;
+  if (!has_heads && call.domain == kContribDomain && turned == 0) op.heads = width / (2 * half);
+  const std::int64_t heads = has_heads ? 1 : op.heads.value();
+  if (heads <= 0 || width % heads != 0 || 2 * half > width / heads) return std::nullopt;
+  if (turned != 0 && turned != 2 * half) return std::nullopt;
+  const Index &batch = x[0], &length = x[has_heads ? 2 : 1];
+  if (has_positions) {
+    const Indices& at = in.shape(positions);
+    const bool is_first = call.domain == kContribDomain && at == Indices{1}, is_each = at == Indices{batch, length};
+    if (table.size() != 2 || (!is_first && !is_each)) return std::nullopt;
+  } else if (table != Indices{batch, length, half}) {
+    return std::nullopt;
+  }
+  return whole_node(op, {in.id(0), in.id(cosines), in.id(sines), in.id(positions)}, {call.outputs[0]});
+}
+
+Nodes grid_sampling(const Operands& in, const WholeCall& call) {
+  constexpr std::int64_t kMostTaps = 16, kMostArea = 1 << 24;
+  if (!in.is(0, DataType::kFloat) || !in.is(1, DataType::kFloat) || !in.has_output(0)) return std::nullopt;
+  const Indices &x = in.shape(0), &grid = in.shape(1);
+  if (x.size() < 3 || grid.size() != x.size() || !all_constant(x) || !all_constant(grid)) return std::nullopt;
+  GridSampling op;
+  op.mode = call.attributes.text("mode", "linear"), op.padding = call.attributes.text("padding_mode", "zeros");
+  op.aligned = in.number("align_corners", 0) != 0;
+  if (op.mode == "bilinear") op.mode = "linear";
+  if (op.mode == "bicubic") op.mode = "cubic";
+  const bool known = (op.mode == "nearest" || op.mode == "linear" || op.mode == "cubic") &&
+                     (op.padding == "zeros" || op.padding == "border" || op.padding == "reflection");
+  std::int64_t taps = 1, area = 1;
+  for (std::size_t a = 2; a < x.size(); ++a) {
+    taps *= op.mode == "nearest" ? 1 : op.mode == "linear" ? 2 : 4;
+    if (taps > kMostTaps || x[a].value() <= 0 || x[a].value() > kMostArea / area) return std::nullopt;
+    area *= x[a].value();
+  }
+  if (!known || product(x) == Index(0) || product(grid) == Index(0)) return std::nullopt;
+  return whole_node(op, {in.id(0), in.id(1)}, {call.outputs[0]});
+}
+
+Nodes batch_statistics(const Operands& in, const WholeCall& call) {
+  constexpr std::int64_t kShortRow = 16;
+  if (in.number("training_mode", 0) == 0 || !in.has_output(0) || call.outputs.size() > 3) return std::nullopt;
+  for (std::size_t i = 0; i < 5; ++i)
+    if (!in.is(i, DataType::kFloat)) return std::nullopt;
+  const Indices& x = in.shape(0);
+  if (x.size() < 2 || !all_constant(x) || product(x) == Index(0)) return std::nullopt;
+  if (product(Indices(x.begin() + 2, x.end())).value() < kShortRow) return std::nullopt;
+  for (std::size_t i = 1; i < 5; ++i)
+    if (in.shape(i) != Indices{x[1]}) return std::nullopt;
+  BatchStatistics op;
+  op.epsilon = Real(call.attributes.real("epsilon", 1e-5f)), op.momentum = Real(call.attributes.real("momentum", 0.9f));
+  return whole_node(op, {in.id(0), in.id(1), in.id(2), in.id(3), in.id(4)}, call.outputs);
 }
 
 // ---- Products with what DequantizeLinear makes of integers in blocks
@@ -341,14 +415,41 @@ Definition ExpertMixture::define(const Inputs& in) const {
   return d;
 }
 
+Definition Rotation::define(const Inputs& in) const {
+  Definition d(in);
+  d.output_without_denotation(in[0].type(), in[0].shape());
+  return d;
+}
+
+Definition GridSampling::define(const Inputs& in) const {
+  Definition d(in);
+  Indices shape{in[0].size(0), in[0].size(1)};
+  for (std::size_t a = 1; a + 1 < in[1].rank(); ++a) shape.push_back(in[1].size(a));
+  d.output_without_denotation(in[0].type(), std::move(shape));
+  return d;
+}
+
+Definition BatchStatistics::define(const Inputs& in) const {
+  Definition d(in);
+  for (const std::size_t i : {0, 3, 4}) d.output_without_denotation(in[i].type(), in[i].shape());
+  return d;
+}
+
 Graph with_whole_operators(const Graph& graph) {
   return with_block_products(with_whole_calls(graph, [&](const WholeCall& call) -> Nodes {
-    if (call.domain != kContribDomain) return std::nullopt;
     const Operands operands(graph, call);
-    if (call.attributes.type() == "MatMulNBits") return block_product(operands, call);
-    if (call.attributes.type() == "GroupQueryAttention") return cached_attention(operands, call);
-    if (call.attributes.type() == "MoE") return expert_mixture(operands, call, false);
-    if (call.attributes.type() == "QMoE") return expert_mixture(operands, call, true);
+    const std::string& type = call.attributes.type();
+    if (call.domain == kContribDomain) {
+      if (type == "MatMulNBits") return block_product(operands, call);
+      if (type == "GroupQueryAttention") return cached_attention(operands, call);
+      if (type == "RotaryEmbedding") return rotation(operands, call, 1, 2);
+      if (type == "MoE") return expert_mixture(operands, call, false);
+      if (type == "QMoE") return expert_mixture(operands, call, true);
+    }
+    if (!call.domain.empty()) return std::nullopt;
+    if (type == "RotaryEmbedding") return rotation(operands, call, 3, 1);
+    if (type == "BatchNormalization") return batch_statistics(operands, call);
+    if (type == "GridSample") return grid_sampling(operands, call);
     return std::nullopt;
   }));
 }

@@ -1,5 +1,5 @@
-// Operators of ONNX Runtime's domain that one kernel computes as a whole. A session puts a node of its own in the place of the
-// graph that such an operator stands for, before any sizes are known: there is less to plan for each set of sizes.
+// Operators that are graphs of others, and that one kernel computes as a whole. A session puts a node of its own in the place
+// of the graph that such an operator stands for, before any sizes are known: there is less to plan for each set of sizes.
 #pragma once
 
 #include <span>
@@ -69,8 +69,48 @@ struct ExpertMixture {
   Definition define(const Inputs& in) const;
 };
 
-// The graph with such nodes where they compute the same: for calls of MatMulNBits, GroupQueryAttention, MoE and QMoE
-// whose graphs no rewrite has changed, and for products with what DequantizeLinear makes of constants in blocks.
+// RotaryEmbedding of x [batch, heads, length, size] or, with the number of heads, [batch, length, heads * size]. Inputs: x,
+// tables of cosines and sines [rows, half], and the rows by batch and place (one number: that of the first place; absent: the
+// tables are [batch, length, half]).
+struct Rotation {
+  static constexpr std::string_view kName = "rotated heads";
+  static constexpr InputCount kInputs{3, 4};
+  Index heads = 0;
+  bool interleaved = false;
+  template <class V>
+  void fields(V&& v) {
+    v("heads", heads), v("interleaved", interleaved);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// GridSample with its attributes. Inputs: the images, the grid.
+struct GridSampling {
+  static constexpr std::string_view kName = "samples at a grid";
+  static constexpr InputCount kInputs{2, 2};
+  std::string mode = "linear", padding = "zeros";
+  bool aligned = false;
+  template <class V>
+  void fields(V&& v) {
+    v("mode", mode), v("padding", padding), v("aligned", aligned);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// BatchNormalization in training. Inputs: x, scale, shift, running mean and variance. Outputs: the result, and both updated.
+struct BatchStatistics {
+  static constexpr std::string_view kName = "normalization by the batch";
+  static constexpr InputCount kInputs{5, 5};
+  Real epsilon, momentum;
+  template <class V>
+  void fields(V&& v) {
+    v("epsilon", epsilon), v("momentum", momentum);
+  }
+  Definition define(const Inputs& in) const;
+};
+
+// The graph with such nodes where they compute the same: for calls of these operators whose graphs no rewrite has changed, and
+// for products with what DequantizeLinear makes of constants in blocks.
 Graph with_whole_operators(const Graph& graph);
 
 // Is at least one of these inputs empty, and each such one a past of no positions that only attention with a cache reads? No

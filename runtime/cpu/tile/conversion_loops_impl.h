@@ -173,27 +173,38 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
   });
 }
 
+// P: the type of addresses.
+template <class P, class T, class S>
+inline bool gather_positions(T* d, const S* s, const I* indices, I size, P apart, P step, Count n) {
+  std::uint64_t outside = 0;
+  const auto read = [&](auto address) {
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) {
+      const I at = indices[i] < 0 ? indices[i] + size : indices[i];
+      const bool here = static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(size);
+      outside |= here ? 0 : 1;
+      d[i] = converted<T>(s[address(static_cast<P>(here ? at : 0), static_cast<P>(i))]);
+    }
+  };
+  if (apart == 1 && step == 0)
+    read([](P at, P) { return at; });
+  else
+    read([=](P at, P i) { return at * apart + i * step; });
+  return outside == 0;
+}
+
 template <class T>
 bool gather_axis(T* d, const void* source, DataType type, const I* indices, I size, Count apart, Count step, Count n) {
+  constexpr I kNarrow = 0x7FFFFFFF;
+  const bool is_near =
+      size <= kNarrow && apart >= 0 && step >= 0 && n < kNarrow &&
+      static_cast<double>(size) * static_cast<double>(apart) + static_cast<double>(n) * static_cast<double>(step) < kNarrow;
   bool inside = true;
   with_source<T>(type, [&](auto zero) {
-    using S = decltype(zero);
-    const S* const s = static_cast<const S*>(source);
-    const auto read = [&](auto address) {
-      std::uint64_t outside = 0;
-#pragma GCC ivdep
-      for (Count i = 0; i < n; ++i) {
-        const I at = indices[i] < 0 ? indices[i] + size : indices[i];
-        const bool here = static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(size);
-        outside |= here ? 0 : 1;
-        d[i] = converted<T>(s[address(here ? at : 0, i)]);
-      }
-      inside = outside == 0;
-    };
-    if (apart == 1 && step == 0)
-      read([](I at, Count) { return at; });
-    else
-      read([=](I at, Count i) { return at * apart + i * step; });
+    const auto* const s = static_cast<const decltype(zero)*>(source);
+    inside = is_near
+                 ? gather_positions(d, s, indices, size, static_cast<std::int32_t>(apart), static_cast<std::int32_t>(step), n)
+                 : gather_positions(d, s, indices, size, apart, step, n);
   });
   return inside;
 }

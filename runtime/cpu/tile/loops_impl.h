@@ -219,31 +219,31 @@ void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from,
   }
 }
 template <class T, class F>
-inline void accumulate(T* y, typename Arithmetic<T>::Total* totals, bool exclusive, Count n, F f) {
+inline void accumulate(T* y, const T* x, typename Arithmetic<T>::Total* totals, bool exclusive, Count n, F f) {
   if (exclusive) {
 #pragma GCC ivdep
     for (Count i = 0; i < n; ++i) {
       const auto before = totals[i];
-      totals[i] = f(before, y[i]);
+      totals[i] = f(before, x[i]);
       y[i] = static_cast<T>(before);
     }
   } else {
 #pragma GCC ivdep
     for (Count i = 0; i < n; ++i) {
-      totals[i] = f(totals[i], y[i]);
+      totals[i] = f(totals[i], x[i]);
       y[i] = static_cast<T>(totals[i]);
     }
   }
 }
 template <class T>
-void run_on(T* y, typename Arithmetic<T>::Total* totals, bool product, bool exclusive, Count n) {
+void run_on(T* y, const T* x, typename Arithmetic<T>::Total* totals, bool product, bool exclusive, Count n) {
   using Total = typename Arithmetic<T>::Total;
   if constexpr (std::is_integral_v<T>) {
-    if (product) return accumulate(y, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });
-    return accumulate(y, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) + std::uint64_t(b)); });
+    if (product) return accumulate(y, x, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });
+    return accumulate(y, x, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) + std::uint64_t(b)); });
   } else {
-    if (product) return accumulate(y, totals, exclusive, n, [](Total a, T b) { return a * Total(b); });
-    return accumulate(y, totals, exclusive, n, [](Total a, T b) { return a + Total(b); });
+    if (product) return accumulate(y, x, totals, exclusive, n, [](Total a, T b) { return a * Total(b); });
+    return accumulate(y, x, totals, exclusive, n, [](Total a, T b) { return a + Total(b); });
   }
 }
 template <class T, class F>

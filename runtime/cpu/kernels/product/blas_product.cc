@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
+
+#include "runtime/cpu/loops/cache_loops.h"
 
 namespace rewright::cpu {
 
@@ -46,12 +49,13 @@ std::optional<BlasMatrix> blas_matrix(const Matrix& m, std::int64_t rows, std::i
 template <class T>
 class BlasKernel final : public Kernel {
  public:
-  BlasKernel(Product product, std::vector<std::int64_t> addend, double beta)
+  BlasKernel(Product product, std::vector<std::int64_t> addend, double beta, Isa isa)
       : p_(std::move(product)),
         addend_(std::move(addend)),
         beta_(beta),
         a_(*blas_matrix(p_.a, p_.m, p_.k)),
-        b_(*blas_matrix(p_.b, p_.k, p_.n)) {}
+        b_(*blas_matrix(p_.b, p_.k, p_.n)),
+        loops_(loops_for<CacheLoops>(isa)) {}
 
   std::string source() const override { return blas_version_text(); }
   void run(const Call& call) const override {
@@ -75,6 +79,8 @@ class BlasKernel final : public Kernel {
 
  private:
   void one(const T* a, const T* b, bool add, T* y) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (is_row_by_narrow_matrix()) return add_rows(a, b, add, y);
     if (p_.m == 1 && p_.n > 1) {
       const bool t = b_.transposed == CblasTrans;
       return multiply_vector(t ? CblasNoTrans : CblasTrans, t ? p_.n : p_.k, t ? p_.k : p_.n, p_.alpha, b, b_.stride, a,
@@ -88,6 +94,19 @@ class BlasKernel final : public Kernel {
     multiply(a_.transposed, b_.transposed, p_, a, a_.stride, b, b_.stride, add, y);
   }
 
+  // A row times a matrix of few columns, whose rows follow each other: BLAS takes twice as long.
+  bool is_row_by_narrow_matrix() const {
+    constexpr std::int64_t kNarrow = 1024;
+    return p_.m == 1 && p_.n > 1 && p_.n <= kNarrow && p_.alpha == 1 &&
+           (p_.k == 1 || (p_.a.columns == 1 && p_.b.rows == p_.n)) && p_.b.columns == 1;
+  }
+  void add_rows(const float* a, const float* b, bool add, float* y) const {
+    constexpr std::int64_t kTerms = 192;  // of a sum's part
+    if (!add) std::fill_n(y, p_.n, 0.0f);
+    for (std::int64_t k = 0; k < p_.k; k += kTerms)
+      loops_.add_values(a + k, 0, 1, b + k * p_.n, std::min(kTerms, p_.k - k), p_.n, y);
+  }
+
   void fill(const T* c, T* y) const {
     for (std::int64_t r = 0; r < p_.batch_count() * p_.m; ++r)
       for (std::int64_t j = 0; j < p_.n; ++j)
@@ -98,6 +117,7 @@ class BlasKernel final : public Kernel {
   std::vector<std::int64_t> addend_;
   double beta_;
   BlasMatrix a_, b_;
+  const CacheLoops& loops_;
 };
 
 }  // namespace
@@ -109,9 +129,10 @@ std::string blas_version_text() {
   return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
-std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta) {
-  if (type == DataType::kFloat) return std::make_unique<BlasKernel<float>>(std::move(product), std::move(addend), beta);
-  return std::make_unique<BlasKernel<double>>(std::move(product), std::move(addend), beta);
+std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta,
+                                          Isa isa) {
+  if (type == DataType::kFloat) return std::make_unique<BlasKernel<float>>(std::move(product), std::move(addend), beta, isa);
+  return std::make_unique<BlasKernel<double>>(std::move(product), std::move(addend), beta, isa);
 }
 
 }  // namespace rewright::cpu

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "expressions/tensor.h"
+#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/planning/kernel.h"
 
 namespace rewright::cpu {
@@ -31,6 +32,7 @@ bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns);
 std::string blas_version_text();  // "OpenBLAS 0.3.21"
 
 // For floats or doubles. `addend`: strides over m and n of input 2, which is scaled by `beta`; empty if there is none.
-std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta);
+std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta,
+                                          Isa isa);
 
 }  // namespace rewright::cpu

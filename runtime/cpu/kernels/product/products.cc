@@ -183,7 +183,8 @@ class ProductPlan final : public NodePlan {
       inputs.push_back(planner.storage(node_.inputs[2], kPlain));
     }
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_blas_product(type_, p_, std::move(addend), beta_), std::move(inputs), {target});
+    planner.add_step(make_blas_product(type_, p_, std::move(addend), beta_, planner.options().isa), std::move(inputs),
+                     {target});
   }
 
  private:

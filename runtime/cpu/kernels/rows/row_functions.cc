@@ -162,6 +162,55 @@ class GroupNormalizationPlan final : public NodePlan {
   Count groups_;
 };
 
+// Rows divided by their norm, which is the sum of magnitudes, or the root of that of squares; 0 where it is 0.
+class NormKernel final : public Kernel {
+ public:
+  NormKernel(Isa isa, Count rows, Count columns, bool of_magnitudes)
+      : loops_(loops_for<ScalingLoops>(isa)), rows_(rows), columns_(columns), of_magnitudes_(of_magnitudes) {}
+
+  void run(const Call& call) const override {
+    const double work = static_cast<double>(rows_) * static_cast<double>(columns_);
+    call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
+      const auto* const x = reinterpret_cast<const float*>(call.inputs[0]) + r * columns_;
+      auto* const y = reinterpret_cast<float*>(call.outputs[0]) + r * columns_;
+      const float norm =
+          of_magnitudes_ ? loops_.sum_of_magnitudes(x, columns_, 0) : std::sqrt(loops_.sum_of_squares(x, columns_, 0));
+      constexpr float kLeast = std::numeric_limits<float>::min(), kInfinity = std::numeric_limits<float>::infinity();
+      if (norm < kLeast)  // its inverse may be no float
+        std::transform(x, x + columns_, y, [&](float v) { return norm == 0 ? 0 : v / norm; });
+      else
+        loops_.scale(y, x, columns_, {0, 1 / norm, 0, -kInfinity, kInfinity});
+    });
+  }
+
+ private:
+  const ScalingLoops& loops_;
+  Count rows_, columns_;
+  bool of_magnitudes_;
+};
+
+class NormPlan final : public NodePlan {
+ public:
+  explicit NormPlan(const Node& node) : node_(node) {}
+
+  static bool serves(const Planner& planner, const Node& node) {
+    if (node.op->name() != "LpNormalization") return false;
+    const Sizes sizes = planner.info(node.inputs[0]).sizes;
+    return AttributeReader(node).number("axis") == std::ssize(sizes) - 1 && element_count(sizes) > 0;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    const Sizes sizes = planner.info(node_.inputs[0]).sizes;
+    const int x = planner.storage(node_.inputs[0], kPlain), target = planner.add_value(result, kPlain);
+    planner.add_step(std::make_unique<NormKernel>(planner.options().isa, element_count(sizes) / sizes.back(), sizes.back(),
+                                                  AttributeReader(node_).number("p") == 1),
+                     {x}, {target});
+  }
+
+ private:
+  const Node& node_;
+};
+
 // Elements in memory: `count` of them, `inner` apart, are normalized together.
 struct SoftmaxShape {
   Count outer = 1, count = 1, inner = 1;
@@ -280,6 +329,7 @@ std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) 
   if (!may_be_row_function(planner, node)) return nullptr;
   if (const Count groups = GroupNormalizationPlan::groups(planner, node); groups > 0)
     return std::make_unique<GroupNormalizationPlan>(node, groups);
+  if (NormPlan::serves(planner, node)) return std::make_unique<NormPlan>(node);
   const std::vector<ValueInfo> operands = operands_of(planner, node);
   if (const auto softmax = softmax_of(planner, node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
   const auto normalization = normalization_of(planner, node, operands);
