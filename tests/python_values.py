@@ -129,6 +129,20 @@ class Memory(unittest.TestCase):
             binding.bind_ortvalue_output("y", bound)
             session.run_with_iobinding(binding)
             self.assertEqual(bound.numpy().tolist(), (-x - 1).tolist())
+        large = numpy.arange(1 << 16, dtype=numpy.float32)
+        session = rewright.InferenceSession(one_node("Neg", shape=[1 << 16]).SerializeToString())
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", large)
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        address = binding.get_outputs()[0].data_ptr()
+        session.run_with_iobinding(binding)  # nobody has the first result any more
+        self.assertEqual(binding.get_outputs()[0].data_ptr(), address)
+        held = binding.get_outputs()[0]
+        binding.bind_cpu_input("x", large + 1)
+        session.run_with_iobinding(binding)
+        self.assertEqual(held.numpy()[:3].tolist(), [0, -1, -2])
+        self.assertEqual(binding.get_outputs()[0].numpy()[:3].tolist(), [-1, -2, -3])
         for shape, type in (((1, 8), numpy.float32), ((4, 8), numpy.float64)):  # neither repeated nor converted
             binding = rewright.InferenceSession(one_node("Neg")).io_binding()
             binding.bind_cpu_input("x", x)

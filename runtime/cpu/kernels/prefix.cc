@@ -92,7 +92,7 @@ class PrefixKernel final : public Kernel {
 
  private:
   using Total = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
-  static constexpr std::int64_t kColumns = 256;
+  static constexpr std::int64_t kColumns = 1024;
 
   bool is_product() const { return reduction_ == Reduction::kProduct; }
 

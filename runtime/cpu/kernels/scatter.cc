@@ -13,6 +13,7 @@
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/loops.h"
 #include "runtime/cpu/tile/program.h"
+#include "runtime/planning/keeps_order.h"
 #include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
@@ -343,6 +344,9 @@ class ScatterPlan final : public NodePlan {
       operands.push_back({info.type, info.sizes, kPlain});
     }
     const DataType type = planner.info(chain.result).type;
+    if (operands.size() == 1 && operands[0].type == type &&
+        planning::keeps_order(chain.element(), chain.position(), planner.info(chain.result).sizes, operands[0].sizes))
+      return false;  // they are in memory as they are
     const TileOptions options{planner.options().isa, false, true};
     if (const auto rows = shape_.run > 1 ? copied_rows(planner, chain, shape_.run) : std::nullopt) {
       updates_.program = compile_tiles(rows->start, rows->position, {DataType::kInt64, rows->sizes, kPlain}, operands, options);

@@ -65,7 +65,7 @@ class TopKKernel final : public Kernel {
  private:
   static constexpr int kPositionBits = 8 * sizeof(Key) / 2;
   static constexpr std::int64_t kBlock = 32, kBlocks = 4;
-  static constexpr std::int64_t kGroups = 64, kMostGroups = 1024;
+  static constexpr std::int64_t kGroups = 64, kMostGroups = 1024, kFewGroups = 8;
 
   static Key key_of(Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); }
 
@@ -91,13 +91,21 @@ class TopKKernel final : public Kernel {
     const auto is_worse = [&](T e) { return s_.largest ? e < limit : e > limit; };  // a NaN is not
     const Bits flip = flip_bits();
     keys.clear();
+    const auto add = [&](std::int64_t t) {
+      keys.push_back(key_of(static_cast<Bits>(in_order<kNumbers>(x[t], infinity_) ^ flip), t));
+    };
+    const auto is_better = [&](T e) { return s_.largest ? !(e <= limit) : e < limit; };  // a NaN is the largest
+    const auto few = std::count_if(extremes, extremes + groups, [&](T e) { return !is_worse(e); }) <= 2 * count + kFewGroups;
     const auto offer = [&](std::int64_t t) {
-      if (!is_worse(elements[t])) keys.push_back(key_of(static_cast<Bits>(in_order<kNumbers>(x[t], infinity_) ^ flip), t));
+      if (few ? !is_worse(elements[t]) : is_better(elements[t])) add(t);
     };
     for (std::int64_t g = 0; g < groups; ++g)
-      if (!is_worse(extremes[g]))
+      if (few ? !is_worse(extremes[g]) : is_better(extremes[g]))
         for (std::int64_t t = g; t < steps * groups; t += groups) offer(t);
     for (std::int64_t t = steps * groups; t < size; ++t) offer(t);
+    // Many are as good as the worst: the first ones count.
+    for (std::int64_t t = 0; t < size && std::ssize(keys) < count; ++t)
+      if (!few && elements[t] == limit) add(t);
     if (std::ssize(keys) > count) std::nth_element(keys.begin(), keys.begin() + count, keys.end());
     return true;
   }

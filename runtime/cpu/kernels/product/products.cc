@@ -455,9 +455,12 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   p.m = product.m, p.k = product.k, p.n = product.n;
   p.batch = product.batch;
 
+  constexpr std::int64_t kWorthMatrix = 64;
   Way way = Way::kBlas;
   if (a.type == DataType::kFloat) {
-    if (b.sizes.size() == 2 && planner.is_constant(node.inputs[1]))
+    // One column would fill one lane of a vector.
+    const bool is_column = p.n == 1 && p.m >= kWorthMatrix && !planner.has(node, 2);
+    if (b.sizes.size() == 2 && planner.is_constant(node.inputs[1]) && !is_column)
       way = Way::kConstant;
     else if (p.m >= kWorthPacking && p.n > 1)
       way = Way::kPacked;
