@@ -262,12 +262,12 @@ class PlainWindowKernel final : public Kernel {
 class NarrowWindowKernel final : public Kernel {
  public:
   NarrowWindowKernel(const PoolShape& shape, Isa isa)
-      : s_(of_three_axes(shape)), planes_(s_.x[0] * s_.x[1]), loops_(real_loops<float>(isa)), whole_(of(kPlanes, isa)) {
-    if (planes_ % kPlanes != 0) rest_ = of(planes_ % kPlanes, isa);
+      : s_(of_three_axes(shape)), planes_(s_.x[0] * s_.x[1]), loops_(real_loops<float>(isa)), whole_(of(kTogether, isa)) {
+    if (planes_ % kTogether != 0) rest_ = of(planes_ % kTogether, isa);
   }
 
   static bool serves(const PoolShape& shape) {
-    constexpr std::int64_t kShortRow = 64, kMostPixels = 8192, kFewPlanes = 8;
+    constexpr std::int64_t kShortRow = 24, kMostPixels = 1024, kFewPlanes = 8;
     const PoolShape s = of_three_axes(shape);
     return s.y[4] <= kShortRow && s.x[2] * s.x[3] * s.x[4] <= kMostPixels && s.x[0] * s.x[1] >= kFewPlanes;
   }
@@ -275,15 +275,15 @@ class NarrowWindowKernel final : public Kernel {
   void run(const Call& call) const override {
     const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
     const double nanoseconds = taps / kElements + static_cast<double>(element_count(s_.x)) / kMoved;
-    call.workers.for_each((planes_ + kPlanes - 1) / kPlanes, nanoseconds, [&](std::int64_t group, int) {
-      const std::int64_t first = group * kPlanes, count = std::min(kPlanes, planes_ - first);
-      run_planes(call, first, count, count == kPlanes ? *whole_ : *rest_);
+    call.workers.for_each((planes_ + kTogether - 1) / kTogether, nanoseconds, [&](std::int64_t group, int) {
+      const std::int64_t first = group * kTogether, count = std::min(kTogether, planes_ - first);
+      run_planes(call, first, count, count == kTogether ? *whole_ : *rest_);
     });
   }
 
  private:
-  static constexpr std::int64_t kPlanes = 16;
-  static constexpr double kMoved = 4;  // elements a nanosecond
+  static constexpr std::int64_t kTogether = 64;  // four vectors of the widest kind
+  static constexpr double kMoved = 4;            // elements a nanosecond
 
   std::unique_ptr<WindowKernel> of(std::int64_t planes, Isa isa) const {
     PoolShape shape = s_;

@@ -71,6 +71,10 @@ class PrefixKernel final : public Kernel {
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     const T* const x = body_.program ? y : reinterpret_cast<const T*>(call.inputs[static_cast<std::size_t>(body_.operand)]);
     const double nanoseconds = static_cast<double>(outer_ * inner_ * length_) / kElements;
+    if (length_ == 1 && !exclusive_) {
+      if (x != y) std::copy_n(x, outer_ * inner_, y);
+      return;
+    }
     if (inner_ == 1)
       return call.workers.for_each(outer_, nanoseconds, [&](std::int64_t row, int) {
         const std::int64_t first = reverse_ ? (row + 1) * length_ - 1 : row * length_;

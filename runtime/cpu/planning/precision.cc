@@ -103,10 +103,9 @@ Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const N
       const std::vector<ValueId> outputs = wide.add_node(*node->op, std::move(attributes), inputs, names);
       for (std::size_t o = 0; o < node->outputs.size(); ++o) {
         if (node->outputs[o] == kNoValue) continue;
-        // A node that names its result's type, such as Cast, still rounds to it.
-        ValueId result = outputs.at(o);
-        if (is_short(wide.value(result).type.type)) result = converted(result, DataType::kFloat);
-        copies[node->outputs[o]] = result;
+        // A node that names its result's type, such as Cast, still rounds to it. Outputs have it as it is.
+        const ValueId result = outputs.at(o);
+        (is_short(wide.value(result).type.type) ? moved : copies)[node->outputs[o]] = result;
       }
     }
     for (const GraphOutput& o : graph.outputs())
