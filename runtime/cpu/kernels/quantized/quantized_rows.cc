@@ -75,6 +75,9 @@ class QuantizedReader {
 
   std::optional<Steps> steps(const Element& e) const {
     const ElementNode& read = e->kind == Kind::kConvert ? *e->arguments[0] : *e;
+    if (read.kind == Kind::kConstant)
+      return Steps{{static_cast<float>(read.scalar == Scalar::kReal ? read.real.value : static_cast<double>(read.integer))},
+                   -1};
     if (read.kind != Kind::kRead || read.zero_outside) return std::nullopt;
     const Tensor& tensor = planner_.constant(e_.operands[static_cast<std::size_t>(read.operand)]);
     if (!tensor || (tensor.size() != 1 && tensor.sizes().size() != 1)) return std::nullopt;
