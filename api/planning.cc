@@ -93,6 +93,8 @@ nlohmann::json facts_of(const runtime::FoundPlan& found, const std::string& outp
   if (predicted.bubble) facts["bubble"] = *predicted.bubble;
   if (predicted.seconds_alone) facts["seconds_alone"] = *predicted.seconds_alone;
   if (plan.pipeline) facts["stages"] = plan.pipeline->schedule.stages, facts["micro_batches"] = plan.processes;
+  const std::vector<bool>& again = plan.within ? plan.within->again : plan.again;
+  facts["recomputed_nodes"] = std::count(again.begin(), again.end(), true);
   if (!found.proved) facts["reason"] = found.reason;
   return facts;
 }
@@ -138,15 +140,16 @@ MadePlan make_plan(const Graph& model, const std::string& name, const PlanReques
     throw e.where().empty() ? e.within(name) : e;
   }
   Plan& plan = found.plan;
+  const PlannedGraph divided = divided_by(plan, planned);
   plan.purpose = std::string(request.for_training ? "training" : "inference");
   plan.loss = request.loss, plan.update = request.optimizer, plan.batch = batch;
   MadePlan result;
-  result.text = write_plan(plan, planned.graph, planned.replaced);
+  result.text = write_plan(plan, divided.graph, divided.replaced);
   nlohmann::json facts = facts_of(found, output);
   if (network) facts["network"] = {{"name", network->name}, {"seconds", network->networks}, {"turns", network->turns}};
   result.facts = facts.dump();
   if (!request.found_machine.empty()) write_file(request.found_machine, write_machine(machine.description()));
-  if (!request.trace.empty() || !request.report.empty()) show_step(plan, planned, machine, request, result.facts);
+  if (!request.trace.empty() || !request.report.empty()) show_step(plan, divided, machine, request, result.facts);
   result.plan = std::move(plan);
   return result;
 }
@@ -154,7 +157,8 @@ MadePlan make_plan(const Graph& model, const std::string& name, const PlanReques
 CheckedPlan check_plan(const Graph& model, const std::string& name, const std::string& file) {
   CheckedPlan result{plans::read_plan(map_file(file).text(), file), {}};
   const Plan& plan = result.plan;
-  const PlannedGraph planned = planned_graph(model, name, plan.purpose == "training", plan.batch, plan.loss, plan.update);
+  const PlannedGraph planned =
+      divided_by(plan, planned_graph(model, name, plan.purpose == "training", plan.batch, plan.loss, plan.update));
   result.check = plans::check_plan(plan, planned.graph, planned.replaced);
   return result;
 }

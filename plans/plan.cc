@@ -50,7 +50,8 @@ void require_holding(const Graph& graph, ValueId v, const Holding& h, std::int64
 }
 
 void require_for(const Plan& plan, const Graph& graph, bool is_same) {
-  if (!is_same || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
+  const bool has_marks = plan.again.empty() || plan.again.size() == plan.cuts.size();
+  if (!is_same || !has_marks || plan.cuts.size() != graph.nodes().size() || plan.given.size() != graph.value_count())
     throw Error(ErrorCode::kBadInput, plan.purpose == "training"
                                           ? "the plan is for another model, other sizes or other options of training"
                                           : "the plan is for another model, or for other sizes");
@@ -89,6 +90,7 @@ Partition partition_of(const Plan& plan, const Graph& graph, const Between& betw
   require_for(plan, graph, is_same);
   Partition partition;
   partition.given = plan.given;
+  partition.order = plan.order, partition.again = plan.again;
   for (ValueId v = 0; v < graph.value_count(); ++v) require_holding(graph, v, plan.given[v], plan.processes);
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) partition.nodes.push_back(choice_of(plan, graph, n, between));
   return partition;
@@ -137,6 +139,7 @@ Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOp
   plan.graph_hash = hash_of(graph);
   for (const NodeChoice& c : partition.nodes) plan.cuts.push_back(c.cut);
   plan.given = partition.given;
+  plan.order = partition.order, plan.again = partition.again;
   plan.exchanges = exchanges_of(graph, partition, options);
   return plan;
 }
@@ -146,7 +149,9 @@ GroupGraph group_of(const Plan& plan, const Graph& graph, const std::vector<std:
   PartitionOptions options;
   options.processes = plan.processes;
   options.replaced = replaced;
-  return group_graph(graph, partition_of(plan, graph), options, group);
+  GroupGraph result = group_graph(graph, partition_of(plan, graph), options, group);
+  if (!plan.within || plan.within->recomputed.empty()) return result;
+  return with_recomputations(result, plan.within->recomputed).group;
 }
 
 Partition partition_of(const Plan& plan, const Graph& graph) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,6 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kReductions[] = {"sum", "product", "maximum", "minimum"};
 constexpr const char* kChanges[] = {"scaled", "front_pad", "back_pad"};
+constexpr const char* kOrders[] = {"early", "late"};
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
@@ -166,6 +168,17 @@ PlanPrediction read_prediction(const json& value) {
   return p;
 }
 
+Recomputation read_recomputation(const json& value) {
+  constexpr std::int64_t kMostNodes = std::numeric_limits<std::int32_t>::max();
+  Recomputation r{static_cast<std::int32_t>(whole_number(value, "before", 0, kMostNodes)), {}};
+  for (const json& n : at(value, "nodes")) {
+    if (!n.is_number_unsigned() || n.get<std::uint64_t>() > static_cast<std::uint64_t>(kMostNodes))
+      refuse("\"recomputed\" has a node " + n.dump());
+    r.nodes.push_back(n.get<std::int32_t>());
+  }
+  return r;
+}
+
 constexpr SendTime kSendTimes[] = {SendTime::kBefore, SendTime::kForward, SendTime::kBackward, SendTime::kAfter};
 
 json write(const Pipeline& pipeline) {
@@ -213,6 +226,7 @@ json write(const Plan& plan, const Graph& graph) {
               {"graph", plan.graph_hash},
               {"values", plan.given.size()}};
   if (plan.batch) result["batch"] = *plan.batch;
+  if (!plan.within && !plan.pipeline) result["waits"] = kOrders[static_cast<int>(plan.order)];
   if (plan.purpose == "training") result["loss"] = plan.loss, result["update"] = plan.update;
   json nodes = json::array(), given = json::array(), exchanges = json::array();
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
@@ -221,6 +235,7 @@ json write(const Plan& plan, const Graph& graph) {
     if (!node.outputs.empty() && node.outputs[0] != kNoValue && !graph.value(node.outputs[0]).name.empty())
       entry["name"] = graph.value(node.outputs[0]).name;
     if (plan.cuts[n]) entry["cut"] = write(*plan.cuts[n]);
+    if (!plan.again.empty() && plan.again[n]) entry["again"] = true;
     nodes.push_back(std::move(entry));
   }
   for (ValueId v = 0; v < plan.given.size(); ++v)
@@ -236,6 +251,7 @@ json write(const Plan& plan, const Graph& graph) {
     exchanges.push_back(std::move(entry));
   }
   result["nodes"] = std::move(nodes), result["given"] = std::move(given), result["exchanges"] = std::move(exchanges);
+  for (const Recomputation& r : plan.recomputed) result["recomputed"].push_back({{"before", r.before}, {"nodes", r.nodes}});
   if (plan.pipeline) result["micro_batches"] = plan.processes, result["pipeline"] = write(*plan.pipeline);
   if (plan.predicted) result["predicted"] = write(*plan.predicted);
   return result;
@@ -250,8 +266,14 @@ Plan read(const json& file, bool is_inner) {
   plan.processes = whole_number(file, "processes", 1, kMostProcesses);
   plan.strategy = text_of(file, "strategy");
   plan.graph_hash = text_of(file, "graph");
+  if (file.contains("waits")) plan.order = static_cast<WaitOrder>(one_of(text_of(file, "waits"), kOrders));
   for (const json& node : at(file, "nodes"))
     plan.cuts.push_back(node.contains("cut") ? std::optional(read_cut(node.at("cut"))) : std::nullopt);
+  if (file.contains("recomputed")) {
+    for (const json& node : at(file, "nodes"))
+      plan.again.push_back(node.contains("again") && node.at("again").is_boolean() && node.at("again").get<bool>());
+    for (const json& r : at(file, "recomputed")) plan.recomputed.push_back(read_recomputation(r));
+  }
   // Not more than its nodes can speak of: the file is not trusted.
   plan.given.resize(
       static_cast<std::size_t>(whole_number(file, "values", 0, 1000 * (static_cast<std::int64_t>(plan.cuts.size()) + 1))));

@@ -1,10 +1,13 @@
 #include "report/plan_page.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "optimizer/matching/match.h"
+#include "plans/groups/execution_order.h"
+#include "plans/groups/step.h"
 #include "report/drawing.h"
 #include "report/fill.h"
 #include "report/page.h"
@@ -110,6 +113,13 @@ class Lane {
   std::vector<Piece> pieces_;
 };
 
+// In which the nodes that are cut last are computed.
+plans::ExecutionOrder order_of(const PlanSource& source) {
+  const plans::Plan& last = source.plan.within ? *source.plan.within : source.plan;
+  if (!source.group) return execution_order(source.graph, partition_of(last, source.graph), last.exchanges, {});
+  return execution_order(source.graph, partition_within(last, *source.group), last.exchanges, source.group->exchanges);
+}
+
 json timeline_of(const PlanSource& source, const std::vector<DrawnCut>& cuts) {
   const plans::Simulation& simulation = source.simulation;
   const std::size_t shown = std::min(simulation.machine().devices(), kMostProcesses);
@@ -121,13 +131,15 @@ json timeline_of(const PlanSource& source, const std::vector<DrawnCut>& cuts) {
     const double x = simulation.times_of(a).start, y = simulation.times_of(b).start;
     return x != y ? x < y : simulation.graph()[a].name < simulation.graph()[b].name;
   });
+  std::map<std::uint32_t, std::size_t> node_of_block;
+  const std::vector<std::size_t> nodes = order_of(source).nodes;
+  for (std::size_t place = 0; place < nodes.size(); ++place) node_of_block[plans::block_of(place)] = nodes[place];
   std::vector<Lane> computing(shown, Lane(gap)), exchanging(shown, Lane(gap));
   for (const std::uint32_t t : in_order) {
     const plans::TaskGraph::Entry& entry = simulation.graph()[t];
     const bool computes = entry.task.queue == DeviceQueue::kCompute;
-    // plans/groups/step.h: block n + 1 is node n's.
-    const std::size_t block = entry.name.block;
-    const std::string kind = !computes ? "exchange" : block > 0 && block <= cuts.size() ? cuts[block - 1].kind : "whole";
+    const auto node = node_of_block.find(entry.name.block);
+    const std::string kind = !computes ? "exchange" : node != node_of_block.end() ? cuts[node->second].kind : "whole";
     for (const std::uint32_t device : entry.task.devices)
       if (device < shown)
         (computes ? computing : exchanging)[device].add(entry.task.label, kind, simulation.times_of(t).start,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "base/error.h"
+#include "plans/groups/execution_order.h"
 
 namespace rewright::plans {
 
@@ -37,7 +37,6 @@ class ProgramMaker {
     options_.replaced = group.replaced;
     exchanges_ = exchanges_of(graph_, partition_, options_);
     held_ = partition_.given;
-    level_.assign(graph_.value_count(), -1);
     used_later_.resize(graph_.value_count());
   }
 
@@ -46,8 +45,12 @@ class ProgramMaker {
     add_exchanges();
     add_inputs();
     add_outputs();
-    const int levels = node_level_.empty() ? 0 : *std::max_element(node_level_.begin(), node_level_.end()) + 1;
-    for (int level = 0; level < levels; ++level) add_piece(level);
+    for (auto at = order_.nodes.begin(); at != order_.nodes.end();) {
+      const auto end =
+          std::find_if(at, order_.nodes.end(), [&](std::size_t n) { return order_.node_level[n] != order_.node_level[*at]; });
+      add_piece({at, end});
+      at = end;
+    }
     return std::move(program_);
   }
 
@@ -62,32 +65,21 @@ class ProgramMaker {
   // Is nothing needed of the operand, as another process adds it?
   bool is_zero_here(const Need& need) const { return need.once && rank_ != 0; }
 
-  // A node's level is the number of exchanges in a row before it.
   void find_levels() {
+    order_ = execution_order(graph_, partition_, exchanges_, group_.exchanges);
     const auto nodes = graph_.nodes();
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       const Node& node = *nodes[n];
-      const bool is_between = group_.exchanges.count(n) > 0;
-      if (!is_between) require_executable(node, n);
-      int level = is_between ? -1 : 0;
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        const ValueId v = node.inputs[k];
-        if (v != kNoValue) level = std::max(level, level_[v] + (exchange_of(v, partition_.nodes[n].needs[k]) ? 1 : 0));
-      }
-      // No node of a piece: an exchange, whose result is there in the next one.
-      node_level_.push_back(is_between ? kBetween : level);
-      if (is_between) input_level_[n] = level++;
-      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-        const ValueId v = node.outputs[o];
-        if (v == kNoValue) continue;
-        level_[v] = level;
-        held_[v] = partition_.nodes[n].gives[o];
-      }
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        const ValueId v = node.inputs[k];
-        if (v != kNoValue && level_[v] < level && !exchange_of(v, partition_.nodes[n].needs[k])) used_later_[v] = true;
-      }
+      if (group_.exchanges.count(n) == 0) require_executable(node, n);
+      for (std::size_t o = 0; o < node.outputs.size(); ++o)
+        if (node.outputs[o] != kNoValue) held_[node.outputs[o]] = partition_.nodes[n].gives[o];
     }
+    for (const std::size_t n : order_.nodes)
+      for (std::size_t k = 0; k < nodes[n]->inputs.size(); ++k) {
+        const ValueId v = nodes[n]->inputs[k];
+        if (v != kNoValue && order_.value_level[v] < order_.node_level[n] && !exchange_of(v, partition_.nodes[n].needs[k]))
+          used_later_[v] = true;
+      }
   }
 
   void require_executable(const Node& node, std::size_t n) const {
@@ -100,21 +92,14 @@ class ProgramMaker {
     if (node.op->random()) refuse("each would draw random numbers of its own");
   }
 
-  // In an order that all processes have: by when their values are there, and then by which is needed first.
+  // In the order that all processes have.
   void add_exchanges() {
-    const auto producers = graph_.producers();
-    // The level at which it can begin, the node whose result it waits for, and its number; of one between groups, its own node.
-    std::vector<std::tuple<int, std::int32_t, bool, std::size_t>> order;
-    for (std::size_t e = 0; e < exchanges_.size(); ++e)
-      order.emplace_back(level_[exchanges_[e].value], producers[exchanges_[e].value], false, e);
-    for (const auto& [n, level] : input_level_) order.emplace_back(level, static_cast<std::int32_t>(n), true, n);
-    std::sort(order.begin(), order.end());
     results_.resize(exchanges_.size());
-    for (const auto& [level, node, is_between, number] : order) {
-      if (is_between)
-        add_between(number);
+    for (const ExecutionOrder::Step& step : order_.exchanges) {
+      if (step.between_groups)
+        add_between(step.number);
       else
-        add_exchange(number);
+        add_exchange(step.number);
     }
   }
 
@@ -226,20 +211,18 @@ class ProgramMaker {
     std::map<std::pair<ValueId, std::string>, ValueId> parts;  // slices, and constants
   };
 
-  void add_piece(int level) {
+  // Of nodes of one level.
+  void add_piece(std::span<const std::size_t> nodes) {
     PieceState state;
-    const auto nodes = graph_.nodes();
-    for (std::size_t n = 0; n < nodes.size(); ++n)
-      if (node_level_[n] == level) add_node(state, n);
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      if (node_level_[n] != level) continue;
-      for (const ValueId v : nodes[n]->outputs) {
+    for (const std::size_t n : nodes) add_node(state, n);
+    for (const std::size_t n : nodes)
+      for (const ValueId v : graph_.nodes()[n]->outputs) {
         if (v == kNoValue || !used_later_[v]) continue;
         state.piece.outputs.push_back(held_value(v));
         state.piece.graph.add_output(graph_.value(v).name, state.computed.at(v));
       }
-    }
-    state.piece.graph.tidy();
+    // It would join nodes that are computed again with those that they repeat.
+    if (partition_.again.empty()) state.piece.graph.tidy();
     program_.pieces.push_back(std::move(state.piece));
   }
 
@@ -332,8 +315,6 @@ class ProgramMaker {
     return result = state.piece.graph.add_node(op, std::move(attributes), {}).at(0);
   }
 
-  static constexpr int kBetween = -2;  // the level of nodes that exchange between groups
-
   const GroupGraph& group_;
   const Graph& graph_;
   const Partition partition_;
@@ -342,11 +323,10 @@ class ProgramMaker {
   PartitionOptions options_;
   std::vector<PlannedExchange> exchanges_;
   std::vector<Holding> held_;
-  std::vector<int> level_, node_level_;     // of values (given ones: -1), and of nodes
-  std::map<std::size_t, int> input_level_;  // of the operands of nodes that exchange between groups
-  std::vector<bool> used_later_;            // by value: outside of its piece, as it is held
-  std::map<ValueId, std::size_t> local_;    // numbers of values as they are held
-  std::vector<std::size_t> results_;        // numbers of the exchanges' results
+  ExecutionOrder order_;
+  std::vector<bool> used_later_;          // by value: outside of its piece, as it is held
+  std::map<ValueId, std::size_t> local_;  // numbers of values as they are held
+  std::vector<std::size_t> results_;      // numbers of the exchanges' results
   LocalProgram program_;
 };
 

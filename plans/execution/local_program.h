@@ -1,8 +1,8 @@
 // A plan as the program of one process: graphs of the process's own parts, and the exchanges between them.
 //
 // Nodes become nodes of the process's part of the work (part_attributes of the cut that is proved), and their operands the
-// parts that it has; a part of what it holds anyway is a slice. All nodes that need equally many exchanges in a row before them
-// are one piece, so that a piece is as large as can be. Each exchange can begin when its value is computed, in the midst of a
+// parts that it has; a part of what it holds anyway is a slice. All nodes of one level (plans/groups/execution_order.h) are one
+// piece, so that a piece is as large as can be. Each exchange can begin when its value is computed, in the midst of a
 // piece, and must be done when the first node that reads its result is computed.
 #pragma once
 

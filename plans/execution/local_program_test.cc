@@ -111,6 +111,33 @@ TEST_CASE("local programs: random graphs by random plans compute what one proces
   CHECK(exchanges > (testing::kSanitized ? 60 : 200));
 }
 
+TEST_CASE("local programs: random plans that compute values again") {
+  std::size_t again = 0;
+  ChoiceFinder choices(2, free_of_cost);
+  for (unsigned seed = 0; seed < (testing::kSanitized ? 8u : 30u); ++seed) {
+    RandomGraph g = random_graph(seed, {5, 4, 9, 6});
+    const std::vector<Recomputation> recomputed = testing::random_recomputations(g.random, g.graph, 2);
+    const RecomputedGraph changed = with_recomputations(g.graph, recomputed);
+    again += static_cast<std::size_t>(std::count(changed.again.begin(), changed.again.end(), true));
+    Plan plan = testing::random_plan(g.random, changed.graph, choices, 2, {}, false, changed.again);
+    plan.recomputed = recomputed;
+    const std::string text = write_plan(plan, changed.graph);
+    INFO("seed " << seed << "\n" << text);
+    const Plan read = read_plan(text, "test");
+    CHECK(read.recomputed == recomputed);
+    CHECK(read.order == plan.order);
+    CHECK(check_plan(read, changed.graph, {}).reason.empty());
+    testing::require_close(g.graph, by_processes(read, changed.graph, g.inputs), interpret(g.graph, g.inputs), {});
+    // Each copy is computed: no piece joins it with what it repeats.
+    std::size_t computed = 0;
+    for (const LocalPiece& piece : local_program(read, changed.graph, {}, 0).pieces)
+      for (const auto& node : piece.graph.nodes()) computed += node->op->name() != "Slice" && node->op->name() != "Fill";
+    CHECK(computed == changed.graph.nodes().size());
+    if (!recomputed.empty()) CHECK_THROWS_WITH(check_plan(read, g.graph, {}), Catch::Contains("another model"));
+  }
+  CHECK(again > (testing::kSanitized ? 8 : 30));
+}
+
 TEST_CASE("local programs: random plans of two levels compute what one process computes") {
   std::size_t between = 0, cut_between = 0;
   const auto cuts = std::make_shared<CutFinder>();
@@ -126,9 +153,13 @@ TEST_CASE("local programs: random plans of two levels compute what one process c
         const Node& node = *group.graph.nodes()[n];
         inner.add_opaque(node.opaque_reason, choices_between(exchange, group.graph.value(node.outputs[0]).type, size, {}));
       }
-      plan.within = std::make_shared<const Plan>(testing::random_plan(g.random, group.graph, inner, size, group.replaced));
+      const std::vector<Recomputation> recomputed = testing::random_recomputations(g.random, group.graph, 4);
+      const RecomputedGroup again = with_recomputations(group, recomputed);
+      Plan within = testing::random_plan(g.random, again.group.graph, inner, size, group.replaced, false, again.again);
+      within.recomputed = recomputed;
+      plan.within = std::make_shared<const Plan>(std::move(within));
       between += group.exchanges.size();
-      for (const auto& [n, exchange] : group.exchanges) cut_between += plan.within->cuts[n].has_value();
+      for (const auto& [n, exchange] : again.group.exchanges) cut_between += plan.within->cuts[n].has_value();
       INFO("seed " << seed << ", " << groups << " groups of " << size << "\n" << write_plan(plan, g.graph));
       const PlanCheck check = check_plan(read_plan(write_plan(plan, g.graph), "test"), g.graph, {});
       CHECK(check.reason.empty());

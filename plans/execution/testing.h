@@ -3,6 +3,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plans/plan.h"
@@ -18,8 +19,22 @@ inline plans::Holding random_holding(std::mt19937& random, const TensorType& typ
   return ways[random() % ways.size()];
 }
 
+// One in so many nodes, to be computed again before each later one.
+inline std::vector<Recomputation> random_recomputations(std::mt19937& random, const Graph& graph, unsigned one_in) {
+  std::vector<Recomputation> result;
+  for (std::int32_t before = 1; before < static_cast<std::int32_t>(graph.nodes().size()); ++before) {
+    Recomputation r{before, {}};
+    for (std::int32_t n = 0; n < before; ++n)
+      if (graph.nodes()[static_cast<std::size_t>(n)]->op && random() % one_in == 0) r.nodes.push_back(n);
+    if (!r.nodes.empty()) result.push_back(std::move(r));
+  }
+  return result;
+}
+
+// `again`: nodes that are copies.
 inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::ChoiceFinder& choices, std::int64_t processes,
-                               const std::vector<std::pair<std::size_t, ValueId>>& replaced = {}, bool alike = false) {
+                               const std::vector<std::pair<std::size_t, ValueId>>& replaced = {}, bool alike = false,
+                               std::vector<bool> again = {}) {
   plans::Partition partition;
   for (const auto& node : graph.nodes()) {
     const std::vector<plans::NodeChoice>& ways = choices.of(graph, *node);
@@ -30,6 +45,8 @@ inline plans::Plan random_plan(std::mt19937& random, const Graph& graph, plans::
   for (ValueId v = 0; v < graph.value_count(); ++v)
     partition.given.push_back(producers[v] < 0 ? random_holding(random, graph.value(v).type, processes, alike)
                                                : plans::whole());
+  partition.order = random() % 2 ? plans::WaitOrder::kLate : plans::WaitOrder::kEarly;
+  partition.again = std::move(again);
   plans::PartitionOptions options;
   options.processes = processes;
   options.replaced = replaced;

@@ -171,6 +171,17 @@ GroupGraph group_graph(const Graph& graph, const Partition& partition, const Par
   return GroupGraphMaker(graph, partition, options, group).make();
 }
 
+RecomputedGroup with_recomputations(const GroupGraph& group, std::span<const Recomputation> recomputations) {
+  RecomputedGraph changed = with_recomputations(group.graph, recomputations);
+  RecomputedGroup result{group, std::move(changed.of_node), std::move(changed.again)};
+  result.group.graph = std::move(changed.graph);
+  result.group.exchanges.clear();
+  for (std::size_t n = 0; n < result.of_node.size(); ++n)
+    if (const auto at = group.exchanges.find(static_cast<std::size_t>(result.of_node[n])); at != group.exchanges.end())
+      result.group.exchanges.emplace(n, at->second);
+  return result;
+}
+
 std::vector<NodeChoice> choices_between(const BetweenGroups& exchange, const TensorType& result, std::int64_t processes,
                                         const PartitionOptions& between) {
   const auto seconds = [&](double bytes) { return exchange_seconds(exchange.exchange, bytes, 0, between); };

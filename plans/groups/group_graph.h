@@ -13,12 +13,14 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "distribution/tensor_exchange.h"
 #include "graph/graph.h"
+#include "graph/recomputation.h"
 #include "plans/partition/partition.h"
 
 namespace rewright::plans {
@@ -42,6 +44,14 @@ struct GroupGraph {
   std::map<std::size_t, BetweenGroups> exchanges;         // by position of the node
   std::vector<Division> inputs, outputs;                  // among the groups
 };
+
+// A group's graph in which nodes are computed again (graph/recomputation.h).
+struct RecomputedGroup {
+  GroupGraph group;
+  std::vector<std::int32_t> of_node;
+  std::vector<bool> again;
+};
+RecomputedGroup with_recomputations(const GroupGraph& group, std::span<const Recomputation> recomputations);
 
 // Why the parts that a choice gives processes are not alike; empty where they are.
 std::string why_not_alike(const NodeChoice& choice, std::int64_t processes);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "optimizer/costs/cost_model.h"
+#include "plans/groups/execution_order.h"
 #include "plans/simulation/block_maker.h"
 
 namespace rewright::plans {
@@ -27,7 +28,8 @@ class Step {
         devices_.push_back(g * size + p);
         groups_[g].push_back(devices_.back()), across_[p].push_back(devices_.back());
       }
-    for (const PlannedExchange& e : exchanges_of(graph, partition, options)) exchanges_[e.value].push_back(e);
+    exchanges_ = exchanges_of(graph, partition, options);
+    order_ = execution_order(graph, partition, exchanges_, between_);
     made_.resize(graph.value_count());
     held_ = partition.given;
     for (const GraphOutput& o : graph.outputs()) outputs_.push_back(o.value);
@@ -35,8 +37,18 @@ class Step {
 
   StepBlocks blocks() {
     add_given();
-    const auto nodes = graph_.nodes();
-    for (std::size_t n = 0; n < nodes.size(); ++n) add_node(n);
+    computed_.resize(graph_.nodes().size());
+    auto exchange = order_.exchanges.begin();
+    for (std::size_t place = 0; place <= order_.nodes.size(); ++place) {
+      for (; exchange != order_.exchanges.end() && exchange->after == place; ++exchange) {
+        BlockMaker& maker = block(block_of(place) - 1);
+        if (exchange->between_groups)
+          add_node(exchange->number, maker);
+        else
+          add_exchange(exchanges_[exchange->number], maker);
+      }
+      if (place < order_.nodes.size()) add_node(order_.nodes[place], block(block_of(place)));
+    }
     add_buffers();
     StepBlocks result;
     for (auto& [number, maker] : blocks_) result.emplace(number, maker.take());
@@ -44,9 +56,7 @@ class Step {
   }
 
  private:
-  BlockMaker& block(std::size_t number) {
-    return blocks_.try_emplace(static_cast<std::uint32_t>(number), machine_, static_cast<std::uint32_t>(number)).first->second;
-  }
+  BlockMaker& block(std::uint32_t number) { return blocks_.try_emplace(number, machine_, number).first->second; }
 
   void add_given() {
     // Given values are there all the time.
@@ -56,26 +66,22 @@ class Step {
         block(0).buffer(held_bytes(graph_.value(v).type, partition_.given[v], options_.processes), devices_, std::nullopt, {});
   }
 
-  void add_node(std::size_t n) {
+  void add_node(std::size_t n, BlockMaker& maker) {
     const Node& node = *graph_.nodes()[n];
     const NodeChoice& choice = partition_.nodes[n];
-    BlockMaker& maker = block(n + 1);
     Waits after;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const ValueId v = node.inputs[k];
       if (v == kNoValue) continue;
-      for (const PlannedExchange& e : exchanges_[v])
-        if (e.to == choice.needs[k]) {
-          const auto& waits = exchanged(e, maker);
-          after.insert(after.end(), waits.begin(), waits.end());
-        }
+      for (const auto& [to, waits] : done_[v])
+        if (to == choice.needs[k]) after.insert(after.end(), waits.begin(), waits.end());
       if (made_[v]) after.push_back(*made_[v]);
     }
     const std::string label = node.op ? node.op->name() : "opaque";
     const auto between = between_.find(n);
     const TaskName task = between == between_.end() ? maker.compute_for(label, devices_, choice.seconds, after)
                                                     : exchanged_between(between->second, choice, maker, after);
-    computed_.push_back(task);
+    computed_[n] = task;
     // A reindexing that moves nothing is a view of its operand.
     if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() &&
         node.inputs[0] != kNoValue && operator_traits(*node.op, node.attributes, graph_.operand_types(node)).free)
@@ -85,7 +91,6 @@ class Step {
       if (v == kNoValue) continue;
       made_[v] = task;
       held_[v] = choice.gives[o];
-      for (const PlannedExchange& e : exchanges_[v]) exchanged(e, maker);
     }
   }
 
@@ -139,9 +144,7 @@ class Step {
     }
   }
 
-  const Waits& exchanged(const PlannedExchange& e, BlockMaker& maker) {
-    for (const auto& [to, waits] : done_[e.value])
-      if (to == e.to) return waits;
+  void add_exchange(const PlannedExchange& e, BlockMaker& maker) {
     Waits after;
     if (made_[e.value]) after.push_back(*made_[e.value]);
     const TensorType& type = graph_.value(e.value).type;
@@ -149,7 +152,7 @@ class Step {
     const std::string label = std::string(name(e.exchange)) + " " + graph_.value(e.value).name;
     Waits waits = e.exchange == Exchange::kHalo ? maker.exchange(label, halo(type, e.to), after)
                                                 : collective(label, e.exchange, groups_, bytes, maker, after);
-    return done_[e.value].emplace_back(e.to, std::move(waits)).second;
+    done_[e.value].emplace_back(e.to, std::move(waits));
   }
 
   // Processes of one number in all groups exchange what they hold.
@@ -209,7 +212,8 @@ class Step {
   std::vector<Devices> groups_, across_;  // the processes of each group; those of each number in all groups
   std::vector<ValueId> outputs_;
   std::map<std::uint32_t, BlockMaker> blocks_;
-  std::map<ValueId, std::vector<PlannedExchange>> exchanges_;
+  std::vector<PlannedExchange> exchanges_;
+  ExecutionOrder order_;
   std::vector<std::optional<TaskName>> made_;
   std::vector<TaskName> computed_;    // by node
   std::map<ValueId, ValueId> views_;  // of another value
@@ -218,6 +222,8 @@ class Step {
 };
 
 }  // namespace
+
+std::uint32_t block_of(std::size_t place) { return static_cast<std::uint32_t>(2 * place + 2); }
 
 StepBlocks step_blocks(const Machine& machine, const Graph& graph, const Partition& partition, const PartitionOptions& options,
                        const StepGroups& groups) {

@@ -12,17 +12,18 @@
 
 namespace rewright::plans {
 
-// Puts one block for each node into the simulation: the node on all devices, each for the time of its choice; exchanges of its
-// results stand behind it, so that they run beside what comes next, and exchanges of given values before their first reader.
-// Buffers are what each device holds of each value, from its making to its last reader. Device d is process d; there are as
-// many as the machine has. What executes plans does as this supposes (runtime/planned/planned_run.h): exchanges of all kinds
-// run beside computing, one after another.
+// Puts one block for each node into the simulation: the node on all devices, each for the time of its choice. Exchanges stand
+// between them, in blocks of their own. Buffers are what each device holds of each value, from its making to its last reader.
+// Device d is process d; there are as many as the machine has. The order is that in which plans are executed
+// (execution_order.h), and exchanges of all kinds run beside computing, one after another (runtime/planned/planned_run.h).
 //
 // The groups of a plan of two levels: a group's graph and its partition. Process p of group g is device g * P + p.
 struct StepGroups {
   std::size_t count = 1;
   std::map<std::size_t, BetweenGroups> exchanges = {};  // GroupGraph
 };
+// The block of the node that is computed at this place in the order, from 0.
+std::uint32_t block_of(std::size_t place);
 using StepBlocks = std::map<std::uint32_t, Block>;
 StepBlocks step_blocks(const Machine& machine, const Graph& graph, const Partition& partition, const PartitionOptions& options,
                        const StepGroups& groups = {});

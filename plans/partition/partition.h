@@ -37,16 +37,22 @@ struct PartitionOptions {
   int seed = 0;
 };
 
+// Where processes wait for exchanges that nothing urgent waits for, as updates do for sums of gradients: as soon as the result
+// may be there, or as late as can be (plans/groups/execution_order.h). Late waits are short, and need memory.
+enum class WaitOrder { kEarly, kLate };
+
 struct Partition {
   std::vector<NodeChoice> nodes;  // by position in the graph
   std::vector<Holding> given;     // by value; of computed ones without meaning
-  double seconds = 0;             // computing and exchanging, one after the other
-  double exchange_seconds = 0;    // of these
-  double bound = 0;               // no partition of these choices takes less
-  double given_bytes = 0;         // of one process
-  bool proved_best = false;       // the bound is reached up to a ten-thousandth
-  std::size_t classes = 0;        // of nodes that choose alike
-  bool found = false;             // false: nothing fits
+  WaitOrder order = WaitOrder::kEarly;
+  std::vector<bool> again;      // nodes that compute what others have computed before; empty: none
+  double seconds = 0;           // computing and exchanging, one after the other
+  double exchange_seconds = 0;  // of these
+  double bound = 0;             // no partition of these choices takes less
+  double given_bytes = 0;       // of one process
+  bool proved_best = false;     // the bound is reached up to a ten-thousandth
+  std::size_t classes = 0;      // of nodes that choose alike
+  bool found = false;           // false: nothing fits
 };
 
 // Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages

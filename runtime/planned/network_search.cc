@@ -77,7 +77,7 @@ class NetworkSearch {
   double simulated(const plans::Plan& plan, const NetworkDescription& network) const {
     const Machine machine = machine_with(with(network));
     plans::Simulation simulation(machine);
-    simulate_plan(simulation, plan, planned_);
+    simulate_plan(simulation, plan, divided_by(plan, planned_));
     return simulation.seconds();
   }
 
@@ -114,7 +114,7 @@ class NetworkSearch {
 
   plans::PlanPrediction predicted(const plans::Plan& plan, const Machine& machine) const {
     plans::Simulation simulation(machine);
-    simulate_plan(simulation, plan, planned_);
+    simulate_plan(simulation, plan, divided_by(plan, planned_));
     plans::PlanPrediction result = prediction_of(simulation);
     result.node_seconds = plan.predicted->node_seconds, result.bubble = plan.predicted->bubble;
     return result;
@@ -131,7 +131,7 @@ class NetworkSearch {
     description.rings = false;
     const Machine machine = machine_with(std::move(description));
     plans::Simulation simulation(machine);
-    simulate_plan(simulation, plan, planned_);
+    simulate_plan(simulation, plan, divided_by(plan, planned_));
     const std::vector<double> bytes = plans::totals(simulation).link_bytes;
     Traffic traffic{std::vector<double>(n * n), std::numeric_limits<double>::infinity()};
     for (std::size_t l = machine.links().size() - machine.cluster_links(); l < bytes.size(); ++l)

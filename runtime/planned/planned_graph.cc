@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "graph/file.h"
+#include "graph/recomputation.h"
 
 namespace rewright::runtime {
 
@@ -139,6 +140,11 @@ PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
   }
   result.data.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(first));
   return result;
+}
+
+PlannedGraph divided_by(const Plan& plan, PlannedGraph planned) {
+  if (!plan.recomputed.empty()) planned.graph = with_recomputations(planned.graph, plan.recomputed).graph;
+  return planned;
 }
 
 const std::vector<std::string>& strategies() {

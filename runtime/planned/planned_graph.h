@@ -28,6 +28,8 @@ Graph with_batch(const Graph& model, std::optional<std::int64_t> batch);
 PlannedGraph planned_for_inference(Graph sized);
 // For the graph of a training step without the guard against infinite gradients (TrainingGraphOptions).
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs);
+// The graph that a plan divides, with what the plan computes again: of its groups that is within (plans::group_of).
+PlannedGraph divided_by(const plans::Plan& plan, PlannedGraph planned);
 // Strategies by name, "auto" first. They say how data and parameters are held; everything else is found.
 const std::vector<std::string>& strategies();
 // PartitionOptions::allowed of a strategy. `planned` must outlive it.

@@ -74,7 +74,7 @@ std::unique_ptr<training::TrainingStep> make_planned_step(const plans::Plan& pla
                                                           const training::TrainingGraphs& graphs, TrainedTensors start,
                                                           Communicator& processes, const Backend& backend,
                                                           const SessionOptions& options) {
-  const PlannedGraph planned = planned_for_training(graphs);
+  const PlannedGraph planned = divided_by(plan, planned_for_training(graphs));
   require_proved(plan, planned, processes, file);
   if (plan.pipeline)
     return make_pipeline_step(pipeline_program(plan, planned.graph, planned.replaced, processes.rank()), std::move(start),

@@ -113,6 +113,20 @@ Plan planned_by(const std::string& strategy, const PlannedGraph& planned, std::i
   return make_plan(planned.graph, best, options);
 }
 
+// With many nodes computed again before later ones.
+Plan again_by(const std::string& strategy, PlannedGraph planned, std::int64_t processes) {
+  std::mt19937 random(7);
+  std::vector<Recomputation> recomputed;
+  for (Recomputation& r : testing::random_recomputations(random, planned.graph, 8))
+    if (r.before % 8 < 2) recomputed.push_back(std::move(r));
+  RecomputedGraph changed = with_recomputations(planned.graph, recomputed);
+  planned.graph = std::move(changed.graph);
+  Plan plan = planned_by(strategy, planned, processes);
+  plan.recomputed = std::move(recomputed), plan.again = std::move(changed.again);
+  plan.order = plans::WaitOrder::kLate;
+  return plan;
+}
+
 // Everything cut along the height of images.
 Plan along_height(const Graph& graph, std::int64_t processes) {
   plans::Partition partition;
@@ -231,7 +245,8 @@ struct Trained {
   TrainingCheckpoint checkpoint;
 };
 
-// Up to `most` steps by a plan of the strategy ("": one process, no plan), from a checkpoint if there is one.
+// Up to `most` steps by a plan of the strategy ("": one process, no plan; "again NAME": with values computed again), from a
+// checkpoint if there is one.
 Trained trained(const std::string& strategy, std::size_t count, std::int64_t most = 100,
                 const TrainingCheckpoint* from = nullptr) {
   const training::Dataset data = small_data();
@@ -244,7 +259,11 @@ Trained trained(const std::string& strategy, std::size_t count, std::int64_t mos
       options.planned = [&](const TrainingGraphs& graphs, training::TrainedTensors start) {
         {
           const std::lock_guard lock(mutex);
-          if (!plan) plan = planned_by(strategy, planned_for_training(graphs), static_cast<std::int64_t>(count));
+          const auto all = static_cast<std::int64_t>(count);
+          const bool again = strategy.starts_with("again ");
+          if (!plan)
+            plan = again ? again_by(strategy.substr(6), planned_for_training(graphs), all)
+                         : planned_by(strategy, planned_for_training(graphs), all);
         }
         return make_planned_step(*plan, "a plan", graphs, std::move(start), processes, cpu::cpu_backend(), {});
       };
@@ -338,6 +357,14 @@ TEST_CASE("planned training: by every strategy the losses are those of one proce
       INFO(strategy << " on " << processes);
       require_same_losses(trained(strategy, processes).losses, one.losses);
     }
+}
+
+TEST_CASE("planned training: with values computed again the losses are those of one process") {
+  const Trained one = trained("", 1);
+  for (const std::string strategy : {"again data", "again tensor"}) {
+    INFO(strategy);
+    require_same_losses(trained(strategy, 2).losses, one.losses);
+  }
 }
 
 TEST_CASE("planned training: another plan and another number of processes go on from a checkpoint") {

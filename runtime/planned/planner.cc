@@ -14,6 +14,7 @@
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
 #include "runtime/planned/pipeline_planner.h"
+#include "runtime/planned/recomputation_chooser.h"
 
 namespace rewright::runtime {
 
@@ -95,6 +96,8 @@ Levels levels_of(const std::string& strategy) {
   return plus == std::string::npos ? Levels{strategy, ""} : Levels{strategy.substr(0, plus), strategy.substr(plus + 1)};
 }
 
+constexpr int kRecomputingAttempts = 4;
+
 struct Candidate {
   Plan plan;
   bool proved_best = false;
@@ -137,14 +140,14 @@ class Planner {
   // A plan that fits, changed where the simulated step gets shorter (plans/groups/refine.h).
   Candidate refined(Candidate from, const plans::RefineLimits& limits) {
     const Found& found = found_.at(from.number);
-    const GroupGraph* group = found.level ? &found.level->group : nullptr;
-    const Graph& graph = group ? group->graph : planned_.graph;
+    const Work work = found.work();
     plans::StepGroups groups;
-    if (group) groups = {found.groups, group->exchanges};
-    const plans::Refined better = refine(machine_, graph, found.partition, *found.choices, found.options, groups, limits);
+    if (work.group) groups = {found.groups, work.group->exchanges};
+    const plans::Refined better = refine(machine_, work.graph, found.partition, *found.choices, found.options, groups, limits);
     from.proved_best = from.proved_best && !better.timed_out;
     if (!(better.seconds < from.plan.predicted->seconds)) return from;
-    Candidate result = simulated(graph, better.partition, found.options, group, found.groups);
+    Candidate result = simulated(work, better.partition, found.options, found.groups);
+    result.plan.recomputed = from.plan.within ? from.plan.within->recomputed : from.plan.recomputed;
     result.proved_best = from.proved_best, result.number = from.number;
     if (!found.level) {
       result.plan.strategy = from.plan.strategy;
@@ -187,13 +190,27 @@ class Planner {
     std::unique_ptr<ChoiceFinder> choices;  // of `work`
   };
 
+  // What is cut last: a graph, or that of a group.
+  struct Work {
+    const Graph& graph;
+    const GroupGraph* group;  // null: one level
+  };
+
   // The parts of a candidate, to refine it.
   struct Found {
+    const Graph* graph = nullptr;
+    const GroupGraph* group = nullptr;
     const Outer* level = nullptr;  // of two levels
     std::size_t groups = 1;
     ChoiceFinder* choices = nullptr;
     PartitionOptions options;
     Partition partition;
+    std::shared_ptr<const plans::RecomputedGroup> again;  // in place of the graph; null: nothing is computed again
+
+    Work work() const {
+      if (!again) return {*graph, group};
+      return {again->group.graph, group ? &again->group : nullptr};
+    }
   };
 
   Candidate with_levels(const Outer& level, Candidate inside, const std::string& strategy) {
@@ -243,35 +260,87 @@ class Planner {
     return *known;
   }
 
-  Candidate simulated(const Graph& graph, const Partition& found, const PartitionOptions& options, const GroupGraph* group,
-                      std::size_t groups) const {
+  Candidate simulated(const Work& work, const Partition& found, const PartitionOptions& options, std::size_t groups) const {
     Simulation simulation(machine_);
-    simulate(simulation, graph, found, options, group, groups);
-    Candidate result{make_plan(graph, found, options), found.proved_best};
+    simulate(simulation, work.graph, found, options, work.group, groups);
+    Candidate result{make_plan(work.graph, found, options), found.proved_best};
     result.plan.predicted = prediction_of(simulation);
     result.plan.predicted->node_seconds = node_seconds(found);
     return result;
   }
 
-  // The program limits what is given. If what is computed does not fit beside it, given values get less.
+  bool fits(const Candidate& candidate) const { return candidate.plan.predicted->most_bytes() <= machine_.memory(); }
+
+  // Simulates a partition with late waits, or with early ones where memory needs them. Keeps it as the `best` if it is: one
+  // that fits, and takes less time; as long as none fits, one that needs less memory.
+  Candidate tried(Found found, const std::vector<Recomputation>& recomputed, std::optional<Candidate>& best) {
+    const Work work = found.work();
+    std::optional<Candidate> candidate;
+    for (const plans::WaitOrder order : {plans::WaitOrder::kLate, plans::WaitOrder::kEarly}) {
+      found.partition.order = order;
+      candidate = simulated(work, found.partition, found.options, found.groups);
+      if (fits(*candidate)) break;
+    }
+    candidate->plan.recomputed = recomputed;
+    const plans::PlanPrediction& now = *candidate->plan.predicted;
+    const bool is_best = !best || (fits(*best) ? fits(*candidate) && now.seconds < best->plan.predicted->seconds
+                                               : now.most_bytes() < best->plan.predicted->most_bytes());
+    if (is_best) {
+      candidate->number = found_.size();
+      found_.push_back(std::move(found));
+      best = candidate;
+    }
+    return *std::move(candidate);
+  }
+
+  // The program limits what is given. If what is computed does not fit beside it, given values get less, or some of it is
+  // computed again where it is read: the faster one of both.
   std::optional<Candidate> fitting(const Graph& graph, ChoiceFinder& choices, PartitionOptions options, const GroupGraph* group,
                                    std::size_t groups) {
-    std::optional<Candidate> result;
+    std::optional<Candidate> best;
     for (int attempt = 0; attempt < 2; ++attempt) {
-      const Partition found = partition(graph, choices, options);
-      if (!found.found) break;
-      Candidate candidate = simulated(graph, found, options, group, groups);
-      const double peak = candidate.plan.predicted->most_bytes();
-      if (!result || peak < result->plan.predicted->most_bytes()) {
-        candidate.number = found_.size();
-        found_.push_back({nullptr, groups, &choices, options, found});
-        result = std::move(candidate);
-      }
-      if (peak <= machine_.memory()) break;
-      options.memory = std::min(options.memory, found.given_bytes) - (peak - machine_.memory());
+      const Partition partition = plans::partition(graph, choices, options);
+      if (!partition.found) break;
+      const Found found{&graph, group, nullptr, groups, &choices, options, partition, nullptr};
+      const Candidate candidate = tried(found, {}, best);
+      if (fits(candidate)) break;
+      recompute(found, candidate, best);
+      options.memory =
+          std::min(options.memory, partition.given_bytes) - (candidate.plan.predicted->most_bytes() - machine_.memory());
       if (options.memory <= 0) break;
     }
-    return result;
+    return best;
+  }
+
+  // Chooses what to compute again, so that a partition fits. What the choice expects of memory is corrected by the simulation.
+  void recompute(const Found& found, const Candidate& too_large, std::optional<Candidate>& best) {
+    if (planned_.replaced.empty()) return;  // no backward pass
+    const Work work = found.work();
+    const RecomputationChooser chooser(work.graph, found.partition, found.options.processes);
+    double bytes = chooser.bytes(), most = too_large.plan.predicted->most_bytes();
+    const auto begin = std::chrono::steady_clock::now();
+    const double seconds = found.options.seconds / 2;
+    for (int attempt = 0; attempt < kRecomputingAttempts && bytes > 0; ++attempt) {
+      const double left = seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      bytes -= 1.02 * (most - machine_.memory());
+      if (left <= 0) return;
+      auto choice = chooser.choose(bytes, left / 2);
+      const bool is_least = !choice;
+      if (is_least && attempt == 0) choice = chooser.choose_least(left / 2);
+      if (!choice) return;
+      Found again = found;
+      try {
+        again.again = std::make_shared<const plans::RecomputedGroup>(
+            with_recomputations(work.group ? *work.group : GroupGraph{work.graph, {}, {}, {}, {}}, *choice));
+      } catch (const Error& e) {
+        if (e.code() != ErrorCode::kBadInput) throw;
+        return;  // the graph has another order than is expected of a step
+      }
+      again.partition = with_copies(found.partition, *again.again);
+      const Candidate candidate = tried(std::move(again), *choice, best);
+      if (fits(candidate) || is_least) return;
+      most = candidate.plan.predicted->most_bytes();
+    }
   }
 
   const PlannedGraph& planned_;
@@ -448,7 +517,8 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
   if (search.strategy == "auto") consider_pipelines(planned, machine, search, searching.elapsed(), !problem, result);
   if (result.plan.pipeline) return result;
   if (problem) throw *problem;
-  const plans::PlanCheck proof = check_plan(result.plan, planned.graph, planned.replaced);
+  const PlannedGraph divided = divided_by(result.plan, planned);
+  const plans::PlanCheck proof = check_plan(result.plan, divided.graph, divided.replaced);
   if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
   result.rules = proof.rules;
   result.proof_seconds = searching.elapsed() - result.search_seconds;

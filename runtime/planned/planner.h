@@ -48,7 +48,7 @@ plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::size_t
 // The results of a simulation that was run.
 plans::PlanPrediction prediction_of(plans::Simulation& simulation);
 
-// Runs a step as the plan says on a machine of as many devices.
+// Runs a step as the plan says on a machine of as many devices. `planned`: the graph that it divides (divided_by).
 void simulate_plan(plans::Simulation& simulation, const plans::Plan& plan, const PlannedGraph& planned);
 
 }  // namespace rewright::runtime

@@ -135,7 +135,7 @@ PlannedBench planned_bench(const plans::Plan& plan, const std::string& file, std
   }
   const training::TrainingGraphs graphs =
       training::make_training_graphs(model, "", runtime::planned_training(plan.loss, plan.update));
-  result.planned = runtime::planned_for_training(graphs);
+  result.planned = divided_by(plan, runtime::planned_for_training(graphs));
   result.inputs = random_inputs(result.planned.graph, {}, seed);
   // The step's number, its part of the batch, the loss's scale and the rate are 1.
   std::size_t at = result.planned.data.size();

@@ -75,6 +75,8 @@ int make(const PlanOptions& options) {
        << ")\n"
        << "  memory         " << std::setprecision(4) << predicted.most_bytes() / 1e6 << " MB in the fullest process\n"
        << "  sent           " << predicted.all_sent() / 1e6 << " MB\n";
+  if (const auto again = facts.at("recomputed_nodes").get<std::size_t>(); again > 0)
+    text << "  recomputed     " << again << " nodes\n";
   if (plan.pipeline)
     text << "  pipeline       " << plan.pipeline->schedule.stages << " stages, " << plan.processes << " micro-batches, waiting "
          << *predicted.bubble * 100 << "% of a step\n"

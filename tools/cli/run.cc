@@ -286,7 +286,8 @@ int run_with_plan(const RunOptions& options, Communicator& processes) {
   const TimeLimit limit(options);
   const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "inference");
   const std::size_t resident = resident_bytes();
-  runtime::PlannedGraph planned = runtime::planned_for_inference(runtime::with_batch(import_onnx(options.model), plan.batch));
+  runtime::PlannedGraph planned =
+      divided_by(plan, runtime::planned_for_inference(runtime::with_batch(import_onnx(options.model), plan.batch)));
   require_proved(plan, planned, processes, options.plan);
   const Graph outline = outputs_of(planned.graph);
   const SessionOptions session{.threads = thread_count(options.common),

@@ -187,6 +187,9 @@ int show_plan(const std::string& file, const CommonOptions& common) try {
   text << file << ": " << plan.purpose << (plan.batch ? ", batch " + std::to_string(*plan.batch) : "") << ", "
        << plan.all_processes() << " processes" << (plan.within ? " in " + std::to_string(plan.processes) + " groups" : "")
        << ", strategy " << plan.strategy << "\n";
+  const plans::Plan& last = plan.within ? *plan.within : plan;
+  report["recomputed_nodes"] = std::count(last.again.begin(), last.again.end(), true);
+  if (!last.recomputed.empty()) text << "  " << report["recomputed_nodes"].dump() << " nodes are computed again\n";
   if (plan.pipeline) text << pipeline_text(report.at("pipeline"), plan);
   if (predicted) {
     report["seconds"] = predicted->seconds, report["lower_bound"] = predicted->lower_bound;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <utility>
 
 #include "runtime/memory.h"
@@ -324,50 +323,6 @@ std::size_t planned_bytes(const Graph& graph, std::span<const NodeCost> costs) {
     for (const ValueId v : graph.nodes()[n]->outputs)
       if (v != kNoValue && execution.bytes(v) > 0) extents.push_back({execution.bytes(v), static_cast<int>(n), last[v], 0});
   return assign_offsets(extents, kStorageAlignment);
-}
-
-Graph with_recomputations(const Graph& graph, std::span<const Recomputation> recomputations) {
-  Graph result = graph;
-  std::vector<std::shared_ptr<const Node>> nodes;
-  std::vector<ValueId> now(graph.value_count());  // the current replacement of each value
-  std::iota(now.begin(), now.end(), ValueId{0});
-  const auto add = [&](const Node& node, bool again) {
-    auto copy = std::make_shared<Node>(node);
-    for (auto* list : {&copy->inputs, &copy->parameters})
-      for (ValueId& v : *list)
-        if (v != kNoValue) v = now[v];
-    for (ValueId& v : copy->outputs) {
-      if (v == kNoValue) continue;
-      const ValueId original = v;
-      if (again) {
-        Value value = graph.value(original);
-        value.name.clear();
-        v = result.add_value(std::move(value));
-      }
-      now[original] = v;
-    }
-    if (again) copy->origin = nullptr, copy->expansion = nullptr;
-    nodes.push_back(std::move(copy));
-  };
-  std::size_t next = 0;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
-    for (; next < recomputations.size() && recomputations[next].before == static_cast<std::int32_t>(n); ++next)
-      for (const std::int32_t again : recomputations[next].nodes) add(*graph.nodes()[static_cast<std::size_t>(again)], true);
-    add(*graph.nodes()[n], false);
-  }
-  std::vector<char> live(result.value_count());
-  for (const GraphOutput& o : graph.outputs()) live[o.value] = 1;
-  std::vector<std::shared_ptr<const Node>> kept;
-  for (std::size_t n = nodes.size(); n-- > 0;) {
-    const Node& node = *nodes[n];
-    if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNoValue && live[v]; })) continue;
-    for (const auto* list : {&node.inputs, &node.parameters})
-      for (const ValueId v : *list)
-        if (v != kNoValue) live[v] = 1;
-    kept.push_back(nodes[n]);
-  }
-  std::reverse(kept.begin(), kept.end());
-  return with_nodes(result, kept);
 }
 
 }  // namespace rewright::training

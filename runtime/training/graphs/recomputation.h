@@ -12,15 +12,10 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/recomputation.h"
 #include "optimizer/costs/cost_model.h"
 
 namespace rewright::training {
-
-// Nodes that are recomputed before another one; positions in the graph, in execution order.
-struct Recomputation {
-  std::int32_t before = 0;
-  std::vector<std::int32_t> nodes;
-};
 
 struct RecomputationProblem {
   struct Unit {
@@ -60,9 +55,5 @@ RecomputationProblem make_recomputation_problem(const Graph& graph, std::span<co
 
 // The bytes that a graph in that order needs for its values, by the runtimes' memory planner (runtime/memory.h).
 std::size_t planned_bytes(const Graph& graph, std::span<const NodeCost> costs);
-
-// The graph with copies of nodes; readers after a copy use the copy. Unused nodes are dropped. Graph::tidy must not be called,
-// since it would merge the copies.
-Graph with_recomputations(const Graph& graph, std::span<const Recomputation> recomputations);
 
 }  // namespace rewright::training

@@ -253,14 +253,13 @@ RecomputationChoice choice_of(const Problem& problem, const Schedule& s) {
   return result;
 }
 
-// The largest number of stages that the size of the program allows.
+}  // namespace
+
 int stages_for(const Graph& graph, std::span<const NodeCost> costs) {
-  const Problem one = make_recomputation_problem(graph, costs, 1);
+  const RecomputationProblem one = make_recomputation_problem(graph, costs, 1);
   const std::size_t each = std::max<std::size_t>(1, 2 * one.values.size());
   return std::clamp(static_cast<int>(2 * kMostVariables / each), kFewestStages, kMostStages);  // half are of no use
 }
-
-}  // namespace
 
 std::optional<RecomputationChoice> choose_recomputations(const RecomputationProblem& problem, double budget, double seconds) {
   std::optional<Schedule> start;
@@ -298,7 +297,7 @@ Rematerialized rematerialize(const Graph& graph, std::vector<NodeCost> costs, st
   const Graph ordered = in_order_of_execution(graph, costs);
   const Problem problem = make_recomputation_problem(ordered, costs, stages_for(ordered, costs));
   const auto result_of = [&](const RecomputationChoice& choice) {
-    Rematerialized r{.graph = with_recomputations(ordered, choice.recomputations),
+    Rematerialized r{.graph = with_recomputations(ordered, choice.recomputations).graph,
                      .recomputations = choice.recomputations,
                      .peak_before = result.peak_before,
                      .predicted_bytes = choice.peak_bytes,
@@ -364,7 +363,7 @@ Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Com
     result.recomputations.push_back({r.at(0).get<std::int32_t>(), r.at(1).get<std::vector<std::int32_t>>()});
   if (result.recomputations.empty()) return result;
   std::vector<NodeCost> costs = estimated(graph);
-  result.graph = with_recomputations(in_order_of_execution(graph, costs), result.recomputations);
+  result.graph = with_recomputations(in_order_of_execution(graph, costs), result.recomputations).graph;
   return result;
 }
 

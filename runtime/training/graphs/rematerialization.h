@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "distribution/communicator.h"
@@ -22,6 +23,9 @@ struct RecomputationChoice {
   double peak_bytes = 0;          // according to the program
   double seconds = 0, least = 0;  // of recomputation: of this choice, and a lower bound for this budget
 };
+
+// The largest number of stages that the size of the program allows.
+int stages_for(const Graph& graph, std::span<const NodeCost> costs);
 
 // Minimizes the recomputation time within the budget; nullopt if nothing was found in `seconds`. Single-threaded, and
 // deterministic unless time runs out.
