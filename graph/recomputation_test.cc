@@ -28,7 +28,8 @@ TEST_CASE("recomputation: later readers use the copies, and first results are dr
   CHECK(result.graph.nodes()[4]->inputs[0] == result.graph.nodes()[3]->outputs[0]);
   CHECK(result.graph.nodes()[5]->inputs[0] == result.graph.nodes()[4]->outputs[0]);
   CHECK(result.graph.nodes()[6]->inputs[1] == result.graph.nodes()[3]->outputs[0]);
-  const std::vector<Tensor> inputs{Tensor::from_reals(DataType::kFloat, {4}, {-1, 0, 0.5, 2})};
+  const std::vector<double> numbers{-1, 0, 0.5, 2};
+  const std::vector<Tensor> inputs{Tensor::from_reals(DataType::kFloat, {4}, numbers)};
   CHECK(interpret(result.graph, inputs) == interpret(graph, inputs));
 
   const Recomputation at_once{2, {0, 1}};  // before any reader of the second: the first results are of no use
