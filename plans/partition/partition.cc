@@ -60,6 +60,7 @@ class Program {
     Partition result;
     result.classes = classes_.nodes;
     result.bound = solution.bound;
+    result.timed_out = solution.timed_out;
     if (solution.values.empty()) return result;
     result.found = true;
     result.proved_best = solution.status == IntegerProgram::Status::kOptimal;

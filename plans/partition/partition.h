@@ -52,7 +52,8 @@ struct Partition {
   double given_bytes = 0;       // of one process
   bool proved_best = false;     // the bound is reached up to a ten-thousandth
   std::size_t classes = 0;      // of nodes that choose alike
-  bool found = false;           // false: nothing fits
+  bool found = false;           // false: nothing fits, or
+  bool timed_out = false;       // there was no time to go on
 };
 
 // Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages

@@ -83,4 +83,24 @@ TEST_CASE("partition: the longer one of computing and exchanging, and its bound"
   CHECK(longest <= serial.seconds * (1 + 1e-6));
 }
 
+TEST_CASE("partition: without time and without a partition it says that there was no time, not that nothing fits") {
+  Graph graph;
+  ValueId x = graph.add_input("x", {DataType::kFloat, {64, 64}});
+  for (int layer = 0; layer < 12; ++layer) {
+    const ValueId w = graph.add_input("w" + std::to_string(layer), {DataType::kFloat, {64, 64}});
+    x = graph.add_node(registry().get("MatMul"), registry().get("MatMul").defaults(), {x, w}).at(0);
+    x = graph.add_node(registry().get("Relu"), registry().get("Relu").defaults(), {x}).at(0);
+  }
+  graph.add_output("y", x);
+  PartitionOptions options;
+  options.processes = 4, options.seconds_per_byte = 1e-10, options.seconds = 0;
+  ChoiceFinder choices(4, roofline);
+  const Partition hurried = partition(graph, choices, options);
+  CHECK((hurried.found || hurried.timed_out));
+  options.seconds = 60, options.memory = 1;
+  const Partition tight = partition(graph, choices, options);
+  CHECK_FALSE(tight.found);
+  CHECK_FALSE(tight.timed_out);
+}
+
 }  // namespace rewright::plans

@@ -125,7 +125,7 @@ class Planner {
 
   std::optional<Candidate> two_levels(const Levels& levels, std::size_t groups, double seconds, double exchanging) {
     const Outer& level = outer_level(levels.outer, groups, seconds / 2, exchanging);
-    if (!level.partition.found) return std::nullopt;
+    if (!level.partition.found) return nothing(level.partition);
     PartitionOptions within;
     within.processes = static_cast<std::int64_t>(machine_.devices() / groups);
     within.exchanging = exchanging;
@@ -180,7 +180,15 @@ class Planner {
     return std::max(computing, partition(planned_.graph, choices, options).bound);
   }
 
+  // Did a search for a partition end for lack of time, without any?
+  bool ran_out_of_time() const { return ran_out_of_time_; }
+
  private:
+  std::nullopt_t nothing(const Partition& partition) {
+    ran_out_of_time_ = ran_out_of_time_ || partition.timed_out;
+    return std::nullopt;
+  }
+
   // A partition among groups, and what a group computes.
   struct Outer {
     PartitionOptions options;
@@ -300,7 +308,10 @@ class Planner {
     std::optional<Candidate> best;
     for (int attempt = 0; attempt < 2; ++attempt) {
       const Partition partition = plans::partition(graph, choices, options);
-      if (!partition.found) break;
+      if (!partition.found) {
+        nothing(partition);
+        break;
+      }
       const Found found{&graph, group, nullptr, groups, &choices, options, partition, nullptr};
       const Candidate candidate = tried(found, {}, best);
       if (fits(candidate)) break;
@@ -349,6 +360,7 @@ class Planner {
   std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;         // by number of groups
   std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;  // by strategy, number of groups and `exchanging`
   std::vector<Found> found_;
+  bool ran_out_of_time_ = false;
 };
 
 // The levels that a strategy tries.
@@ -455,6 +467,10 @@ class Search {
   [[noreturn]] void refuse() const {
     std::ostringstream what;
     what.precision(3);
+    if (planner_.ran_out_of_time() && least_memory_ == std::numeric_limits<double>::infinity()) {
+      what << "no plan was found in " << search_.seconds << " s: give the search more time";
+      throw Error(ErrorCode::kMissing, what.str());
+    }
     what << "no plan was found that fits into " << machine_.memory() / 1e9 << " GB a device";
     if (least_memory_ < std::numeric_limits<double>::infinity()) what << "; the least needs " << least_memory_ / 1e9 << " GB";
     throw Error(ErrorCode::kMissing, what.str());
