@@ -45,8 +45,8 @@ struct Plan {
   std::vector<Holding> given;              // by value; of computed ones without meaning
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
   WaitOrder order = WaitOrder::kEarly;     // of one level, or within groups
-  // What is computed again, of the graph that is cut last: this plan is for the graph with the copies, which `again` names by
-  // position. Copies are in memory from before their readers on, so that the first results need not be.
+  // The nodes that are computed again, in the graph that is cut last: this plan is for the graph with the copies, which `again`
+  // names by position. Copies are in memory from before their readers on, so that the first results need not be.
   std::vector<Recomputation> recomputed;
   std::vector<bool> again;  // empty: none
   // In a plan of two levels `processes` counts groups, and this divides the work of each (plans/groups/group_graph.h).

@@ -86,7 +86,7 @@ class Mixture {
     return bits;
   }
 
-  // Of the hidden values: as many as the second layer's weights say.
+  // The number of hidden values, from the sizes of the second layer's weights.
   std::int64_t inner_width(const LayerInputs& second) const {
     n_.require_rank(second.weights, 3);
     const Indices shape = n_.shape(second.weights);

@@ -131,7 +131,7 @@ class GroupedAttention {
   // The cache's rows, and behind them the call's: [batch, shared, rows + length, elements].
   ValueId stored(std::size_t input, ValueId entries) { return n_.joined({n_.input(input), entries}, 2); }
 
-  // Those that are kept behind the call.
+  // The rows that stay in the cache after the call.
   ValueId kept(ValueId all) {
     const ValueId end = b_.add("Add", {past_, number(length_)}), count = resident(end), row = n_.range(*rows_);
     const ValueId position = b_.add("Add", {b_.add("Sub", {end, count}), row}), since = b_.add("Sub", {position, past_});

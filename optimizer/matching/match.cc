@@ -312,7 +312,8 @@ std::span<const std::uint32_t> Matcher::starts_at(const MatchedGraph& graph, std
   memory_->alive.emplace(node.get(), node);
   if (!node->op) return entry->second;
   for (const std::uint32_t number : index_->rooted_at(node->op))
-    if (Walk(graph, index_->rules()[number], memory_->creations, {}, memory_->states).may_start(static_cast<std::int64_t>(position)))
+    if (Walk(graph, index_->rules()[number], memory_->creations, {}, memory_->states)
+            .may_start(static_cast<std::int64_t>(position)))
       entry->second.push_back(number);
   return entry->second;
 }

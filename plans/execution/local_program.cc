@@ -211,7 +211,7 @@ class ProgramMaker {
     std::map<std::pair<ValueId, std::string>, ValueId> parts;  // slices, and constants
   };
 
-  // Of nodes of one level.
+  // Adds a piece that computes these nodes, which are of one level.
   void add_piece(std::span<const std::size_t> nodes) {
     PieceState state;
     for (const std::size_t n : nodes) add_node(state, n);

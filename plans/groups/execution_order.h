@@ -23,7 +23,7 @@
 namespace rewright::plans {
 
 struct ExecutionOrder {
-  // Of nodes that compute; of one that exchanges between groups, the level at which its operand is there.
+  // The level of each node that computes; for one that exchanges between groups, the level at which its operand is there.
   std::vector<int> node_level;
   std::vector<int> value_level;  // of given values -1; of what was exchanged between groups, the level at which it can be read
   std::vector<std::size_t> nodes;  // those that compute, in order

@@ -37,8 +37,8 @@ struct PartitionOptions {
   int seed = 0;
 };
 
-// Where processes wait for exchanges that nothing urgent waits for, as updates do for sums of gradients: as soon as the result
-// may be there, or as late as can be (plans/groups/execution_order.h). Late waits are short, and need memory.
+// When processes wait for exchanges that nothing urgent needs, such as sums of gradients for updates: as soon as the result may
+// be there, or as late as possible (plans/groups/execution_order.h). Late waits are short, and need memory.
 enum class WaitOrder { kEarly, kLate };
 
 struct Partition {

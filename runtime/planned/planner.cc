@@ -198,7 +198,7 @@ class Planner {
     std::unique_ptr<ChoiceFinder> choices;  // of `work`
   };
 
-  // What is cut last: a graph, or that of a group.
+  // The graph that is cut last: the model's, or a group's.
   struct Work {
     const Graph& graph;
     const GroupGraph* group;  // null: one level

@@ -138,7 +138,7 @@ TEST_CASE("planner: what does not fit is computed again, in one level and in two
     CHECK(small.plan.predicted->most_bytes() <= memory);
     CHECK(small.plan.predicted->computing_seconds[0] > free.plan.predicted->computing_seconds[0]);
     CHECK(small.plan.predicted->computing_seconds[0] < 1.5 * free.plan.predicted->computing_seconds[0]);
-    // What is written is proved again, and simulates alike.
+    // The written plan is proved again, and simulates alike.
     const PlannedGraph divided = divided_by(small.plan, planned);
     const plans::Plan read = plans::read_plan(write_plan(small.plan, divided.graph, divided.replaced), "a plan");
     CHECK(check_plan(read, divided.graph, divided.replaced).reason.empty());

@@ -11,13 +11,13 @@
 
 namespace rewright::runtime {
 
-// Of one step of training that is divided so. The simulation counts each result of a node as memory: no nodes count as one.
+// Chooses what to compute again in a divided step of training. As in the simulation, each result of a node counts as memory.
 class RecomputationChooser {
  public:
   // The first output is the loss.
   RecomputationChooser(const Graph& graph, const plans::Partition& partition, std::int64_t processes);
 
-  // Of values that a process computes and keeps, at most at one time, with nothing computed again.
+  // The most bytes of values that a process computes and keeps at one time, if nothing is computed again.
   double bytes() const;
   // With as little computed again as was found in this time; none: nothing takes so few bytes.
   std::optional<std::vector<Recomputation>> choose(double bytes, double seconds) const;

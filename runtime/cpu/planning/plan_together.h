@@ -13,7 +13,7 @@ bool plan_together(Planner& planner, std::span<const Expression> outputs);
 
 // Adds a step for a normalization of rows with its statistics. False, and no step, if the node is none, or has only one output.
 bool plan_row_statistics(Planner& planner, const Node& node);
-// The same for DynamicQuantizeLinear of floats.
+// Plans DynamicQuantizeLinear of floats as one step; false if it cannot.
 bool plan_dynamic_quantization(Planner& planner, const Node& node);
 
 }  // namespace rewright::cpu

@@ -19,7 +19,7 @@ struct BlockWeights {
   std::int64_t rows = 0, columns = 0, block = 0, bits = 0;
 };
 
-// Of integers of a few bits one after the other in bytes, low bits first.
+// The n-th of integers of a few bits that lie one after the other in bytes, low bits first.
 std::uint32_t packed_integer(const std::uint8_t* bytes, std::int64_t n, std::int64_t bits);
 
 // The panels for these weights, as wide as those of floats.

@@ -66,7 +66,7 @@ struct CachedForm {
   // Each thread's memory: packed keys and values, scores, and rows of the result.
   Count packed_floats() const { return t.is_few() ? 0 : k.floats() + v.floats(); }
   Count thread_floats() const { return (packed_floats() + tile * (keys + width) + 15) / 16 * 16; }
-  // Of a part of a head: sums, and each row's largest score and the sum of its exponentials.
+  // Floats for the sums of a part of a head, with each row's largest score and sum of exponentials.
   Count part_floats() const { return (tile * (width + 2) + 15) / 16 * 16; }
   Count parts_floats() const { return t.parts() > 1 ? t.batch * t.shared * t.parts() * part_floats() : 0; }
 
@@ -127,7 +127,7 @@ class CachedAttentionRun {
   }
 
  private:
-  // What rows have seen so far: values times exponentials, the largest scores, and the sums of the exponentials.
+  // The rows' state so far: values times exponentials, the largest scores, and the sums of the exponentials.
   struct Sums {
     float *values, *largest, *total;
   };

@@ -36,7 +36,7 @@ struct GivenLayer {
   Count given_column(Count c) const { return !in_turns ? c : c < columns / 2 ? 2 * c : 2 * (c - columns / 2) + 1; }
 };
 
-// The same, packed for products.
+// A layer packed for products.
 struct PackedLayer {
   ProductTask task;  // without rows and bias
   std::optional<BlockRows> blocks;
@@ -84,7 +84,7 @@ void multiply(const PackedLayer& layer, Count expert, Count rows, const float* a
   t.run(a, nullptr, y, {}, part);
 }
 
-// Of the blocks that products take: rows that have one scale are several.
+// The size of the blocks that products take: a row with one scale becomes several blocks.
 Count block_size(const GivenLayer& g) {
   if (g.block != 0) return g.block;
   Count block = 16;
