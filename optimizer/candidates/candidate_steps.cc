@@ -25,7 +25,7 @@ void CandidateSteps::fold_into(Candidate& candidate) const {
 
 bool CandidateSteps::contract_into(Candidate& candidate) const {
   const auto is_served = [&](const Graph&, const Node& node) {
-    return !index_.rooted_at(node.op).empty() || unraised_.contains(std::string(node.op->name()));
+    return node.op->max_inputs() < kVariadic || unraised_.contains(std::string(node.op->name()));
   };
   Graph next = with_matrix_products(candidate.graph, is_served);
   if (next.nodes().size() == candidate.graph.nodes().size()) return false;

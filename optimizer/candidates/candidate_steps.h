@@ -28,8 +28,8 @@ class CandidateSteps {
       : index_(index), costs_(costs), evaluator_(evaluator), fold_(fold), is_foldable_(is_foldable) {}
 
   void fold_into(Candidate& candidate) const;
-  // Replaces sums of products over several tensors, such as Einsum, by products of two in the best order, where no rule begins
-  // at their operators: then rules apply to what they consist of. False if there are none.
+  // Replaces sums of products of any number of tensors, such as Einsum, by products of two in the best order: then rules apply
+  // to what they consist of. False if there are none.
   bool contract_into(Candidate& candidate) const;
   // As above for constants that the search's rules made.
   void fold_found_into(Candidate& candidate) const {
