@@ -6,6 +6,7 @@
 // the rules is missing in --results, the output of an earlier run over all of them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -228,8 +229,11 @@ class Study {
     }
     try {
       const auto a = interpret(graph, inputs), b = interpret(mutated, inputs);
-      for (std::size_t i = 0; i < a.size(); ++i)
-        if (a[i].reals() != b[i].reals()) return true;
+      const auto is_same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const std::vector<double> x = a[i].reals(), y = b[i].reals();
+        if (!std::equal(x.begin(), x.end(), y.begin(), y.end(), is_same)) return true;
+      }
       return false;
     } catch (const Error&) {  // an access outside of the bounds
       return true;

@@ -72,6 +72,8 @@ inline T converted(S value) {
     return static_cast<T>(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, HalfBits> || std::is_same_v<T, Bfloat16Bits>)
     return T(static_cast<float>(value));
+  else if constexpr (std::is_floating_point_v<S> && std::is_integral_v<T> && sizeof(T) < sizeof(std::int32_t))
+    return static_cast<T>(value == value ? value : S(0));  // NaN has no integer; x86 gives 0 in the low bits
   else
     return static_cast<T>(value);
 }
