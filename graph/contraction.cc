@@ -254,6 +254,8 @@ Graph with_matrix_products(Graph graph, const IsServed& is_served, bool keeps_na
     return value.constant || (value.shape_known && is_real(value.type.type) && all_constant(value.type.shape));
   };
   const auto contraction = [&](const Node& node) -> std::optional<Contraction> {
+    // More tensors than that are no contraction here; a model's file may have any number.
+    if (node.inputs.size() > VariableNumbers::kMost) return std::nullopt;
     if (node.op == nullptr || node.inputs.size() < 2 || node.outputs.size() != 1 || !is_known(node.outputs[0]))
       return std::nullopt;
     if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_known) || is_served(graph, node)) return std::nullopt;

@@ -56,8 +56,7 @@ class GatherPlan final : public NodePlan {
   bool only_moves() const override { return true; }
 
   void emit(Planner& planner, ValueId result) override {
-    std::vector<int> inputs;
-    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, kPlain));
+    std::vector<int> inputs = planner.plain_inputs(node_);
     const DataType indices = planner.info(node_.inputs[1]).type;
     const int target = planner.add_value(result, kPlain);
     planner.add_step(std::make_unique<GatherKernel>(std::move(shape_), indices), std::move(inputs), {target});

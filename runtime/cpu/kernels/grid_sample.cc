@@ -98,8 +98,7 @@ class GridSamplePlan final : public NodePlan {
   GridSamplePlan(const Node& node, SampledImages shape) : node_(node), shape_(std::move(shape)) {}
 
   void emit(Planner& planner, ValueId result) override {
-    std::vector<int> inputs;
-    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, kPlain));
+    std::vector<int> inputs = planner.plain_inputs(node_);
     const int target = planner.add_value(result, kPlain);
     planner.add_step(std::make_unique<GridSampleKernel>(std::move(shape_), loops_for<SamplingLoops>(planner.options().isa)),
                      std::move(inputs), {target});

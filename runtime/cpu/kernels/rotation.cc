@@ -65,9 +65,7 @@ class RotationPlan final : public NodePlan {
   RotationPlan(const Node& node, const RotatedRows& rows) : node_(node), rows_(rows) {}
 
   void emit(Planner& planner, ValueId result) override {
-    std::vector<int> inputs;
-    for (const ValueId v : node_.inputs)
-      if (v != kNoValue) inputs.push_back(planner.storage(v, kPlain));
+    std::vector<int> inputs = planner.plain_inputs(node_);
     const int target = planner.add_value(result, kPlain);
     planner.add_step(std::make_unique<RotationKernel>(rows_, loops_for<CacheLoops>(planner.options().isa)), std::move(inputs),
                      {target});

@@ -38,6 +38,13 @@ bool is_part_of_operand(const KnownValues& known, ValueId value) {
 
 }  // namespace
 
+std::vector<int> Planner::plain_inputs(const Node& node) {
+  std::vector<int> inputs;
+  for (const ValueId v : node.inputs)
+    if (v != kNoValue) inputs.push_back(storage(v, kPlain));
+  return inputs;
+}
+
 int Planner::storage(ValueId value, Layout layout) {
   plan_copy(value);
   if (const int known = values_.find(value, layout); known >= 0) return known;

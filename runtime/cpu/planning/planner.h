@@ -40,6 +40,8 @@ class Planner : public KnownValues {
   std::optional<Layout> assigned_layout(ValueId result) const;
   // The storage of a value in a layout. Adds a conversion step if the value is not stored in it yet.
   int storage(ValueId value, Layout layout);
+  // The row-major storages of the node's inputs that are there.
+  std::vector<int> plain_inputs(const Node& node);
   // A new storage for a value that a step computes.
   int add_value(ValueId value, Layout layout) { return values_.add(value, layout); }
   // See StoredValues.

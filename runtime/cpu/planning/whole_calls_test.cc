@@ -4,11 +4,11 @@
 #include <sstream>
 
 #include "graph/testing.h"
-#include "runtime/cpu/planning/whole_operators.h"
-#include "runtime/cpu/testing/graphs.h"
+#include "runtime/cpu/testing/whole_calls.h"
 
 using namespace rewright;
 using namespace rewright::cpu;
+using rewright::testing::in_brackets;
 using rewright::testing::random_tensor;
 using rewright::testing::require_close;
 using rewright::testing::tested_isas;
@@ -24,12 +24,6 @@ struct Random {
     return list.begin()[pick(0, static_cast<std::int64_t>(list.size()) - 1)];
   }
 };
-
-std::string in_brackets(const Sizes& sizes) {
-  std::ostringstream text;
-  for (std::size_t a = 0; a < sizes.size(); ++a) text << (a == 0 ? "[" : ", ") << sizes[a];
-  return text.str() + "]";
-}
 
 Graph whole_graph(const std::string& text, int opset) {
   ImportOptions options;

@@ -414,9 +414,7 @@ class CachedAttentionPlan final : public NodePlan {
   CachedAttentionPlan(const Node& node, CachedTask task) : node_(node), task_(task) {}
 
   void emit(Planner& planner, ValueId) override {
-    std::vector<int> inputs, outputs;
-    for (const ValueId v : node_.inputs)
-      if (v != kNoValue) inputs.push_back(planner.storage(v, kPlain));
+    std::vector<int> inputs = planner.plain_inputs(node_), outputs;
     outputs.push_back(planner.add_value(node_.outputs[0], kPlain));
     for (const std::size_t o : {1, 2}) outputs.push_back(planner.add_cache(node_.outputs[o]));
     const std::vector<int> past =

@@ -4,22 +4,13 @@
 
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "runtime/cpu/planning/whole_operators.h"
-#include "runtime/cpu/testing/graphs.h"
+#include "runtime/cpu/testing/whole_calls.h"
 
 using namespace rewright;
 using namespace rewright::cpu;
-using rewright::testing::random_tensor;
-using rewright::testing::require_close;
-using rewright::testing::tested_isas;
+using namespace rewright::testing;
 
 namespace {
-
-using Random = std::mt19937;
-
-std::int64_t pick(Random& random, std::int64_t low, std::int64_t high) {
-  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-}
 
 // A call of GroupQueryAttention with random attributes, sizes and optional inputs.
 struct AttentionCase {
@@ -52,34 +43,29 @@ struct AttentionCase {
   }
 
   std::int64_t total() const { return past + length; }
-  static std::string type(const std::string& element, const Sizes& sizes) {
-    std::string text = element + "[";
-    for (std::size_t a = 0; a < sizes.size(); ++a) text += (a > 0 ? ", " : "") + std::to_string(sizes[a]);
-    return text + "]";
-  }
   Sizes cache(std::int64_t positions) const { return {batch, shared, positions, size}; }
 
   Graph graph() const {
     const std::int64_t width = (apart ? heads : heads + 2 * shared) * size;
-    std::string inputs = type("float", {batch, length, width}) + " q", operands = "q";
+    std::string inputs = "float" + in_brackets({batch, length, width}) + " q", operands = "q";
     const auto add = [&](bool present, const std::string& text, const std::string& name) {
       if (present) inputs += ", " + text + " " + name;
       operands += present ? ", " + name : ", ";
     };
-    add(apart, type("float", {batch, length, shared * size}), "k");
-    add(apart, type("float", {batch, length, shared * size}), "v");
-    add(has_past, type("float", cache(room)), "pk");
-    add(has_past, type("float", cache(room)), "pv");
-    add(true, type("int32", {batch}), "last");
+    add(apart, "float" + in_brackets({batch, length, shared * size}), "k");
+    add(apart, "float" + in_brackets({batch, length, shared * size}), "v");
+    add(has_past, "float" + in_brackets(cache(room)), "pk");
+    add(has_past, "float" + in_brackets(cache(room)), "pv");
+    add(true, "int32" + in_brackets({batch}), "last");
     operands += ", total";
-    add(rotates, type("float", {400, half}), "c");
-    add(rotates, type("float", {400, half}), "s");
-    add(has_positions, type("int64", {batch, length}), "at");
+    add(rotates, "float" + in_brackets({400, half}), "c");
+    add(rotates, "float" + in_brackets({400, half}), "s");
+    add(has_positions, "int64" + in_brackets({batch, length}), "at");
     operands += ", ";
-    add(has_sinks, type("float", {heads}), "sinks");
+    add(has_sinks, "float" + in_brackets({heads}), "sinks");
     operands += ", , ";
-    add(has_norms, type("float", {size}), "nq");
-    add(has_norms, type("float", {size}), "nw");
+    add(has_norms, "float" + in_brackets({size}), "nq");
+    add(has_norms, "float" + in_brackets({size}), "nw");
     return import_onnx_bytes(
         text_bytes("agraph (" + inputs + ") => (float[A, B, C] y, float[D, E, F, G] nk, float[H, I, J, K] nv) {\n" +
                        "length = Constant <value_int = " + std::to_string(total()) + "> ()\ntotal = Cast <to = 6> (length)\n" +
@@ -103,11 +89,6 @@ struct AttentionCase {
   }
 };
 
-bool has_whole(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const auto& node) { return node->op != nullptr && node->op->name() == CachedAttention::kName; });
-}
-
 }  // namespace
 
 TEST_CASE("attention with a cache computes what its graph does") {
@@ -116,17 +97,8 @@ TEST_CASE("attention with a cache computes what its graph does") {
     const AttentionCase c(random);
     CAPTURE(round, c.batch, c.length, c.past, c.room, c.heads, c.shared, c.size, c.attributes, c.apart, c.has_past,
             c.has_positions, c.has_sinks, c.has_norms, c.evicts);
-    const Graph graph = c.graph(), whole = with_whole_operators(graph);
-    REQUIRE(has_whole(whole));
-    const std::vector<Tensor> inputs = c.inputs(graph, random), expected = interpret(graph, inputs);
-    for (const Isa isa : tested_isas())
-      for (const int threads : {1, 3}) {
-        CAPTURE(name(isa), threads);
-        PlanOptions options;
-        options.isa = isa, options.threads = threads, options.piece_nanoseconds = 0;
-        PlanRunner runner(make_plan(whole, options));
-        for (int again = 0; again < 2; ++again) require_close(graph, runner.run(inputs), expected, {2e-5});
-      }
+    const Graph graph = c.graph();
+    check_whole_call(graph, CachedAttention::kName, c.inputs(graph, random), {2e-5});
   }
 }
 
@@ -138,7 +110,7 @@ TEST_CASE("attention with a cache: lengths and positions that do not fit") {
   c.attributes = "num_heads = " + std::to_string(c.heads) + ", kv_num_heads = " + std::to_string(c.shared) + ", do_rotary = 1";
   const Graph graph = c.graph();
   std::vector<Tensor> inputs = c.inputs(graph, random);
-  const auto session = rewright::testing::cpu_backend().prepare(graph, {});
+  const auto session = cpu_backend().prepare(graph, {});
   const auto set = [&](const std::string& name, std::int64_t number) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Value& value = graph.value(graph.inputs()[i]);

@@ -1,26 +1,15 @@
 // Mixtures of experts, as a whole, beside the graph that the operator stands for.
-#include <algorithm>
 #include <limits>
-#include <random>
 
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "runtime/cpu/planning/whole_operators.h"
-#include "runtime/cpu/testing/graphs.h"
+#include "runtime/cpu/testing/whole_calls.h"
 
 using namespace rewright;
 using namespace rewright::cpu;
-using rewright::testing::random_tensor;
-using rewright::testing::require_close;
-using rewright::testing::tested_isas;
+using namespace rewright::testing;
 
 namespace {
-
-using Random = std::mt19937;
-
-std::int64_t drawn(Random& random, std::int64_t low, std::int64_t high) {
-  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-}
 
 // A call of MoE or QMoE with random attributes, sizes and optional inputs.
 struct MixtureCase {
@@ -29,19 +18,18 @@ struct MixtureCase {
   std::string attributes, constants, operands;
 
   explicit MixtureCase(Random& random) {
-    rows = std::vector<std::int64_t>{1, 2, 6, 90}[static_cast<std::size_t>(drawn(random, 0, 3))];
-    experts = drawn(random, 1, 7), chosen = drawn(random, 1, experts);
-    bits = std::vector<std::int64_t>{0, 2, 4, 8}[static_cast<std::size_t>(drawn(random, 0, 3))];
-    block = bits == 0 || drawn(random, 0, 2) == 0 ? 0 : std::int64_t{16} << drawn(random, 0, 2);
-    width = 4 * drawn(random, 1, 30), inner = 4 * drawn(random, 1, 30);
+    rows = std::vector<std::int64_t>{1, 2, 6, 90}[static_cast<std::size_t>(pick(random, 0, 3))];
+    experts = pick(random, 1, 7), chosen = pick(random, 1, experts);
+    bits = std::vector<std::int64_t>{0, 2, 4, 8}[static_cast<std::size_t>(pick(random, 0, 3))];
+    block = bits == 0 || pick(random, 0, 2) == 0 ? 0 : std::int64_t{16} << pick(random, 0, 2);
+    width = 4 * pick(random, 1, 30), inner = 4 * pick(random, 1, 30);
     const std::string kind =
-        std::vector<std::string>{"relu", "gelu", "silu", "identity", "swiglu"}[static_cast<std::size_t>(drawn(random, 0, 4))];
+        std::vector<std::string>{"relu", "gelu", "silu", "identity", "swiglu"}[static_cast<std::size_t>(pick(random, 0, 4))];
     gated = kind == "swiglu";
     attributes = "k = " + std::to_string(chosen) + ", activation_type = \"" + kind + "\"";
-    if (drawn(random, 0, 1) == 0) attributes += ", normalize_routing_weights = 1";
-    if (gated) attributes += ", swiglu_fusion = " + std::to_string(drawn(random, 1, 2));
-    if (gated && drawn(random, 0, 1) == 0)
-      attributes += ", activation_alpha = 1.702, activation_beta = 1.0, swiglu_limit = 0.7";
+    if (pick(random, 0, 1) == 0) attributes += ", normalize_routing_weights = 1";
+    if (gated) attributes += ", swiglu_fusion = " + std::to_string(pick(random, 1, 2));
+    if (gated && pick(random, 0, 1) == 0) attributes += ", activation_alpha = 1.702, activation_beta = 1.0, swiglu_limit = 0.7";
     const std::int64_t hidden = gated ? 2 * inner : inner;
     operands = "x, scores";
     if (bits == 0) {
@@ -52,7 +40,7 @@ struct MixtureCase {
       return;
     }
     attributes += ", expert_weight_bits = " + std::to_string(bits) + ", block_size = " + std::to_string(block);
-    rounded = drawn(random, 0, 3) == 0;
+    rounded = pick(random, 0, 3) == 0;
     if (rounded) attributes += ", accuracy_level = 4";
     const auto blocks = [&](std::int64_t from) { return (from + block - 1) / block; };
     const auto layers = {std::pair{hidden, width}, std::pair{width, inner}};
@@ -62,7 +50,7 @@ struct MixtureCase {
       maybe("float", {experts, to}, random);
     }
     operands += ", , , ";
-    const bool has_zeros = drawn(random, 0, 1) == 0;
+    const bool has_zeros = pick(random, 0, 1) == 0;
     for (const auto& [to, from] : layers) {
       const auto bytes = [&](std::int64_t count) { return (count * bits + 7) / 8; };
       if (has_zeros)
@@ -70,42 +58,35 @@ struct MixtureCase {
       else
         operands += ", ";
     }
-    operands += drawn(random, 0, 2) == 0 ? ", , shares" : ", ";
+    operands += pick(random, 0, 2) == 0 ? ", , shares" : ", ";
   }
 
   // Rows of two layers that are rounded to 8 bits.
-  rewright::testing::Closeness closeness() const {
-    return rounded ? rewright::testing::Closeness{.tolerance = 5e-2, .of_largest = 1} : rewright::testing::Closeness{5e-5};
-  }
+  Closeness closeness() const { return rounded ? Closeness{.tolerance = 5e-2, .of_largest = 1} : Closeness{5e-5}; }
   bool has_shares() const { return operands.ends_with("shares"); }
 
-  static std::string type(const std::string& element, const Sizes& sizes) {
-    std::string text = element + "[";
-    for (std::size_t a = 0; a < sizes.size(); ++a) text += (a > 0 ? ", " : "") + std::to_string(sizes[a]);
-    return text + "]";
-  }
   void add(const std::string& element, const Sizes& sizes, Random& random) {
     const std::string name = "c" + std::to_string(constants.size());
-    constants += (constants.empty() ? "" : ", ") + type(element, sizes) + " " + name + " = {";
+    constants += (constants.empty() ? "" : ", ") + element + in_brackets(sizes) + " " + name + " = {";
     for (std::int64_t i = 0; i < element_count(sizes); ++i)
       constants +=
-          (i > 0 ? ", " : "") + (element == "float" ? std::to_string(static_cast<double>(drawn(random, -1000, 1000)) / 5000)
-                                                    : std::to_string(drawn(random, 0, 255)));
+          (i > 0 ? ", " : "") + (element == "float" ? std::to_string(static_cast<double>(pick(random, -1000, 1000)) / 5000)
+                                                    : std::to_string(pick(random, 0, 255)));
     constants += "}", operands += ", " + name;
   }
   void maybe(const std::string& element, const Sizes& sizes, Random& random) {
-    if (drawn(random, 0, 1) == 0)
+    if (pick(random, 0, 1) == 0)
       add(element, sizes, random);
     else
       operands += ", ";
   }
 
   Graph graph() const {
-    const std::string shares = has_shares() ? ", " + type("float", {rows, experts}) + " shares" : "";
+    const std::string shares = has_shares() ? ", float" + in_brackets({rows, experts}) + " shares" : "";
     return import_onnx_bytes(
-        text_bytes("agraph (" + type("float", {rows, width}) + " x, " + type("float", {rows, experts}) + " scores" + shares +
-                       ") => (float[A, B] y) <" + constants + "> {\ny = com.microsoft." + (bits == 0 ? "MoE" : "QMoE") + " <" +
-                       attributes + "> (" + operands + ")\n}",
+        text_bytes("agraph (float" + in_brackets({rows, width}) + " x, float" + in_brackets({rows, experts}) + " scores" +
+                       shares + ") => (float[A, B] y) <" + constants + "> {\ny = com.microsoft." +
+                       (bits == 0 ? "MoE" : "QMoE") + " <" + attributes + "> (" + operands + ")\n}",
                    21, ", \"com.microsoft\" : 1"),
         "experts");
   }
@@ -121,11 +102,6 @@ struct MixtureCase {
   }
 };
 
-bool has_mixture(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const auto& node) { return node->op != nullptr && node->op->name() == ExpertMixture::kName; });
-}
-
 }  // namespace
 
 TEST_CASE("a mixture of experts computes what its graph does") {
@@ -133,17 +109,7 @@ TEST_CASE("a mixture of experts computes what its graph does") {
   for (int round = 0; round < 80; ++round) {
     const MixtureCase c(random);
     CAPTURE(round, c.rows, c.width, c.inner, c.experts, c.bits, c.block, c.attributes);
-    const Graph graph = c.graph(), whole = with_whole_operators(graph);
-    REQUIRE(has_mixture(whole));
-    const std::vector<Tensor> inputs = c.inputs(random), expected = interpret(graph, inputs);
-    for (const Isa isa : tested_isas())
-      for (const int threads : {1, 3}) {
-        CAPTURE(name(isa), threads);
-        PlanOptions options;
-        options.isa = isa, options.threads = threads, options.piece_nanoseconds = 0;
-        PlanRunner runner(make_plan(whole, options));
-        for (int again = 0; again < 2; ++again) require_close(graph, runner.run(inputs), expected, c.closeness());
-      }
+    check_whole_call(c.graph(), ExpertMixture::kName, c.inputs(random), c.closeness());
   }
 }
 
@@ -155,7 +121,7 @@ TEST_CASE("a mixture of experts: rows that are no integers, and scores without a
     std::vector<Tensor> inputs = c.inputs(random);
     inputs[0].mutable_data<float>()[0] = 1e-35f;
     const std::vector<Tensor> expected = interpret(graph, inputs);
-    const auto session = rewright::testing::cpu_backend().prepare(graph, {});
+    const auto session = cpu_backend().prepare(graph, {});
     require_close(graph, session->run(inputs), expected, c.closeness());
     for (float& score : inputs[1].mutable_data<float>()) score = std::numeric_limits<float>::quiet_NaN();
     session->run(inputs);

@@ -67,8 +67,7 @@ class BatchStatisticsPlan final : public NodePlan {
   BatchStatisticsPlan(const Node& node, const BatchShape& shape) : node_(node), shape_(shape) {}
 
   void emit(Planner& planner, ValueId) override {
-    std::vector<int> inputs, targets{};
-    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, kPlain));
+    std::vector<int> inputs = planner.plain_inputs(node_), targets;
     int* const numbers[] = {nullptr, &shape_.mean, &shape_.variance};
     for (std::size_t o = 0; o < node_.outputs.size(); ++o) {
       if (node_.outputs[o] == kNoValue) continue;
