@@ -1,0 +1,88 @@
+"""Writes cases for the kernels of a device: python device_cases.py CASES OUT_DIR [--nodes 4] [--models 200] [--seed 1]
+
+CASES is a folder that onnx_cases.py wrote, OUT_DIR gets folders of the same layout (`rewright conformance OUT_DIR`): of each of ONNX
+Runtime's own operators some random nodes (contrib_cases.py), and random models (random_models.py), in which operators follow each other, so
+that kernels compute groups of them. ONNX Runtime gives the expected results. A model whose results change visibly with the last digits
+of its inputs is left out: it could not tell right from wrong.
+"""
+
+import argparse
+import glob
+import json
+import os
+import random
+
+import numpy as np
+import onnx
+from contrib_cases import DOMAIN, OPERATORS, Case
+from onnx import helper, numpy_helper
+from random_models import ATOL, RTOL, distance, random_model, session
+
+STEADY = 0.1  # of what the tolerances allow: by how much the last digits of inputs may change a result
+
+
+def write(folder, model, inputs, outputs, atol, rtol):
+    data = os.path.join(folder, "test_data_set_0")
+    os.makedirs(data)
+    onnx.save(model, os.path.join(folder, "model.onnx"))
+    for prefix, values, infos in (("input", inputs, model.graph.input), ("output", outputs, model.graph.output)):
+        for index, (value, info) in enumerate(zip(values, infos)):
+            with open(os.path.join(data, f"{prefix}_{index}.pb"), "wb") as file:
+                file.write(numpy_helper.from_array(np.asarray(value), info.name).SerializeToString())
+    with open(os.path.join(folder, "tolerance.json"), "w") as file:
+        json.dump({"atol": atol, "rtol": rtol}, file)
+
+
+def write_node(folder, name, seed):
+    """False where ONNX Runtime refuses the node."""
+    case = Case(name, seed, "" if name == "SimplifiedLayerNormalization" else DOMAIN)
+    OPERATORS[name](case)
+    model = case.model()
+    try:
+        outputs = session(model.SerializeToString()).run(None, case.feeds())
+    except Exception:  # the runtime throws several unrelated types
+        return False
+    for info, value in zip(model.graph.output, outputs):
+        info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+    largest = max((float(np.abs(v.astype(np.float64)).max(initial=0)) for v in outputs), default=0)
+    atol = 1.01 if case.tolerance == "quantum" else case.tolerance * max(1.0, largest)
+    write(folder, model, [case.feeds()[i.name] for i in model.graph.input], outputs, atol, 0.0)
+    return True
+
+
+def write_model(folder, cases, seed):
+    """False where the last digits of inputs decide about a result."""
+    rng = random.Random(seed)
+    model, inputs, _ = random_model(rng, cases, rng.randint(2, 10))
+    runtime = session(model.SerializeToString())
+    outputs = runtime.run(None, inputs)
+    generator = np.random.default_rng(seed)
+    for _ in range(4):
+        varied = {n: np.asarray(a * (1 + generator.uniform(-1e-6, 1e-6, a.shape)), a.dtype) for n, a in inputs.items()}
+        try:
+            if any(distance(e, a) > STEADY for e, a in zip(outputs, runtime.run(None, varied))):
+                return False
+        except Exception:  # of a parameter that has to be exact
+            continue
+    largest = max((float(np.abs(v[np.isfinite(v)]).max(initial=0)) for v in outputs if v.dtype.kind == "f"), default=0)
+    write(folder, model, [inputs[i.name] for i in model.graph.input], outputs, ATOL + RTOL * largest, RTOL)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Writes cases for the kernels of a device.")
+    parser.add_argument("cases")
+    parser.add_argument("out_dir")
+    parser.add_argument("--nodes", type=int, default=4, help="of each of ONNX Runtime's own operators")
+    parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1, help="of the first node and model; the next have the next")
+    arguments = parser.parse_args()
+    cases = sorted(os.path.dirname(path) for path in glob.glob(os.path.join(arguments.cases, "*", "model.onnx")))
+    seeds = range(arguments.seed, arguments.seed + max(arguments.nodes, arguments.models))
+    nodes = sum(write_node(os.path.join(arguments.out_dir, f"{name}_{seed}"), name, seed) for name in OPERATORS for seed in seeds[: arguments.nodes])
+    models = sum(write_model(os.path.join(arguments.out_dir, f"model_{seed}"), cases, seed) for seed in seeds[: arguments.models])
+    print(f"{nodes} nodes and {models} models")
+
+
+if __name__ == "__main__":
+    main()
