@@ -262,7 +262,7 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
   inputs[rows_] = Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(tokens.size()), 1, 1}, last);
   for (std::size_t i = 0; i < cache_.size(); ++i) inputs[cache_[i].input] = std::exchange(cache.entries_[i], Tensor());
   cache.is_broken_ = true;
-  std::vector<PlacedTensor> results = run(std::move(inputs));
+  std::vector<PlacedTensor> results = run(cache, std::move(inputs));
   for (std::size_t s = 0; s < tokens.size(); ++s) cache.filled_[s] += tokens[s].size();
   if (!shared) cache.room_ = cache.filled_.front();
   const Tensor read = take_results(cache, results);
@@ -274,12 +274,19 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
 }
 
 // On a GPU only the logits come to the host.
-std::vector<PlacedTensor> Decoder::run(std::vector<PlacedTensor> inputs) const {
+std::vector<PlacedTensor> Decoder::run(Cache& cache, std::vector<PlacedTensor> inputs) const {
   if (on_device_ != nullptr) {
     std::vector<Destination> outputs(output_count_);
     outputs[logits_] = OnHost();
-    for (const CacheTensor& c : cache_) outputs[c.output] = OnDevice{on_device_->device()};
-    return on_device_->run_placed(inputs, outputs);
+    const std::vector<PlacedTensor> spare = std::exchange(cache.spare_, {});
+    for (std::size_t i = 0; i < cache_.size(); ++i) {
+      const auto* const place = i < spare.size() ? std::get_if<DeviceTensor>(&spare[i]) : nullptr;
+      const bool fits = place != nullptr && place->sizes == sizes_of(inputs[cache_[i].input]);
+      outputs[cache_[i].output] = fits ? Destination(*place) : OnDevice{on_device_->device()};
+    }
+    std::vector<PlacedTensor> results = on_device_->run_placed(inputs, outputs);
+    for (const CacheTensor& c : cache_) cache.spare_.push_back(std::move(inputs[c.input]));
+    return results;
   }
   std::vector<Tensor> tensors;
   for (PlacedTensor& input : inputs) tensors.push_back(std::get<Tensor>(std::move(input)));

@@ -31,7 +31,10 @@ class Cache {
   std::vector<std::size_t> filled_;    // positions of each sequence
   std::size_t room_ = 0;               // positions that there are entries for
   std::vector<PlacedTensor> entries_;  // [sequences, heads, room, head size] for each input of the cache
-  bool is_broken_ = false;             // a run failed and the entries are lost
+  // On a GPU, where the entries were before the last step: the next one writes there. So two places take turns, for which the
+  // session keeps recordings.
+  std::vector<PlacedTensor> spare_;
+  bool is_broken_ = false;  // a run failed and the entries are lost
 };
 
 class Decoder {
@@ -61,7 +64,7 @@ class Decoder {
   void make_room(Cache& cache, std::size_t positions) const;
   void prepare() const;
   Tensor mask(const Cache& cache, std::span<const std::span<const std::int64_t>> tokens, std::size_t length) const;
-  std::vector<PlacedTensor> run(std::vector<PlacedTensor> inputs) const;
+  std::vector<PlacedTensor> run(Cache& cache, std::vector<PlacedTensor> inputs) const;
   Tensor take_results(Cache& cache, std::vector<PlacedTensor>& results) const;
 
   LanguageConfig config_;

@@ -67,6 +67,22 @@ TEST_CASE("so are many of them") {
   CHECK(executed.integers()[8] == 2);
 }
 
+TEST_CASE("a constant node with several outputs, of which some are read") {
+  std::mt19937 random(1);
+  for (int read = 1; read < 8; ++read) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(3)}});
+    const ValueId w = graph.add_constant("w", testing::random_tensor(random, DataType::kFloat, {6}));
+    const Operator& op = registry().get("DynamicQuantizeLinear");
+    const std::vector<ValueId> quantized = graph.add_node(op, op.defaults(), {w});
+    graph.add_output("y", testing::node(graph, "Neg", {x})[0]);
+    for (int o = 0; o < 3; ++o)
+      if (read >> o & 1) graph.add_output("q" + std::to_string(o), quantized[static_cast<std::size_t>(o)]);
+    const std::vector<Tensor> inputs{testing::random_tensor(random, DataType::kFloat, {3})};
+    CHECK(cpu_backend().prepare(graph)->run(inputs) == interpret(graph, inputs));
+  }
+}
+
 TEST_CASE("tables that every layer computes for itself, from reals that decide") {
   Graph graph;
   const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2), Index(3)}});

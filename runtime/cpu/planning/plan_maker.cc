@@ -103,9 +103,13 @@ class PlanMaker final : public Planner {
     plan_alone(group.nodes.back());
   }
 
+  static ValueId first_output(const Node& node) {  // nobody may read the others
+    return *std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId o) { return o != kNoValue; });
+  }
+
   void describe(const Group& group) {
     planning::Description found = planning::describe(graph(), group.nodes, options().counts_operations);
-    const ValueId result = group.result == kNoValue ? graph().nodes()[group.nodes.back()]->outputs[0] : group.result;
+    const ValueId result = group.result == kNoValue ? first_output(*graph().nodes()[group.nodes.back()]) : group.result;
     description_.node = found.node.empty() ? graph().value(result).name : std::move(found.node);
     description_.operators = std::move(found.operators);
     description_.flops = found.flops;

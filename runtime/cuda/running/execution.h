@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/running/chooser.h"
@@ -57,7 +58,18 @@ class Execution {
   std::vector<StepProfile> profile(int runs);
 
  private:
+  // Buffers of inputs and outputs, and their addresses in the caller's memory.
+  using DirectMemory = std::vector<std::pair<int, std::byte*>>;
+  struct Direct {
+    DirectMemory memory;
+    std::vector<RunPart> parts;  // empty: seen once
+  };
+  class Redirected;
+
   void run(const std::vector<RunPart>& parts);
+  DirectMemory direct_memory(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) const;
+  // A recording that uses this memory; null: copy.
+  const std::vector<RunPart>* direct_parts(const DirectMemory& direct);
   void run_on_host(std::size_t step);
   void require_device() const;
   double measure_step(std::size_t step);
@@ -72,7 +84,8 @@ class Execution {
   const std::vector<Choice> choices_;  // by step
   Recorder recorder_;
   std::vector<RunPart> parts_;
-  std::vector<RunPart> placed_parts_;  // for run_placed(), recorded at its first call
+  std::vector<RunPart> placed_parts_;  // for run_placed() with copies, recorded when first needed
+  std::vector<Direct> direct_;         // the one used last is the last
 };
 
 }  // namespace rewright::cuda

@@ -104,6 +104,67 @@ TEST_CASE("an output of one run is the input of the next one, in place as well")
   }
 }
 
+TEST_CASE("memory that comes again is used directly, with the same results", "[host]") {
+  const auto report = std::make_shared<HostDriverReport>();
+  const auto driver = make_host_driver({}, report);
+  const MemoryOfDriver memory(driver, 0);
+  RandomGraph g(6);
+  const ValueId x = g.input({5, 8}), w = g.input({8, 8});
+  g.graph.add_output("y", node(g.graph, "MatMul", {node(g.graph, "Relu", {x})[0], w})[0]);
+  g.graph.add_output("x", x);  // an output that is an input
+  const auto session = make_session(driver, g.graph, {}, {});
+  std::vector<Tensor> expected = session->run(g.inputs);
+  const DeviceTensor states[] = {placed(memory, g.inputs[0]), memory.allocate(DataType::kFloat, {5, 8})};
+  const DeviceTensor weights = placed(memory, g.inputs[1]), same = memory.allocate(DataType::kFloat, {5, 8});
+  // Two places take turns.
+  constexpr std::size_t bytes = 5 * 8 * sizeof(float);
+  std::size_t copied = 0;
+  for (int step = 0; step < 8; ++step) {
+    const std::vector<PlacedTensor> inputs{states[step % 2], weights};
+    const std::vector<Destination> outputs{states[(step + 1) % 2], same};
+    const std::size_t before = report->copied;
+    on_device(*session).run_placed(inputs, outputs);
+    if (step == 0) copied = report->copied - before;
+    if (step >= 4) CHECK(report->copied - before == bytes);  // the output that is an input
+    CHECK(memory.copy_out(same) == expected[1]);
+    CHECK(memory.copy_out(states[(step + 1) % 2]) == expected[0]);
+    expected = session->run(std::vector<Tensor>{expected[0], g.inputs[1]});
+  }
+  CHECK(copied > bytes);
+  // An output in the memory of an input, or of another output, is written when all have been read.
+  const std::vector<Tensor> alone = session->run(g.inputs);
+  for (int round = 0; round < 4; ++round) {
+    memory.copy_in(states[0], g.inputs[0]);
+    const std::vector<PlacedTensor> inputs{states[0], weights};
+    const std::vector<Destination> outputs{states[0], same};
+    on_device(*session).run_placed(inputs, outputs);
+    CHECK(memory.copy_out(states[0]) == alone[0]);
+    CHECK(memory.copy_out(same) == alone[1]);
+  }
+}
+
+TEST_CASE("recordings for memory of the caller are few, and only for memory that is aligned") {
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  RandomGraph g = small_graph(9);
+  const auto session = make_session(driver, g.graph, {}, {});
+  const std::vector<Tensor> expected = session->run(g.inputs);
+  std::vector<DeviceTensor> places;
+  for (int p = 0; p < 7; ++p) {
+    DeviceTensor whole = memory.allocate(DataType::kFloat, {6 * 24 + 64});
+    whole.sizes = {6, 24};
+    if (p % 3 == 2) whole.data += sizeof(float);
+    places.push_back(whole);
+  }
+  const std::vector<PlacedTensor> inputs{placed(memory, g.inputs[0]), g.inputs[1], placed(memory, g.inputs[2])};
+  for (int run = 0; run < 60; ++run) {
+    const std::vector<Destination> outputs{places[static_cast<std::size_t>(g.pick(0, run < 30 ? 6 : 2))], OnHost()};
+    const auto found = on_device(*session).run_placed(inputs, outputs);
+    CHECK(memory.copy_out(std::get<DeviceTensor>(found[0])) == expected[0]);
+    CHECK(std::get<Tensor>(found[1]) == expected[1]);
+  }
+}
+
 TEST_CASE("sizes are bound by tensors on the device, and empty ones are none of its business") {
   const Index n = Index::symbol("N");
   Graph graph;

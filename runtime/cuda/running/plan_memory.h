@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/planning/plan.h"
@@ -19,6 +20,10 @@ class PlanMemory {
 
   // The address of a buffer for use in this stream; null for -1.
   std::byte* address(int buffer, std::size_t stream = 0) const;
+  // Gives a buffer another address, which recordings made from now on have; returns the one before.
+  std::byte* redirect(int buffer, std::byte* address) {
+    return std::exchange(addresses_[static_cast<std::size_t>(buffer)], address);
+  }
   std::byte* input(std::size_t number) const { return inputs_->data() + input_offsets_[number]; }
   std::byte* pinned_input(std::size_t number) const { return pinned_inputs_->data() + input_offsets_[number]; }
   std::byte* pinned_output(std::size_t number) const { return pinned_outputs_->data() + output_offsets_[number]; }

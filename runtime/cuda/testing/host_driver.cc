@@ -144,7 +144,10 @@ class HostDriver final : public Driver {
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) override { copy_by_host(device, host, bytes); }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override { copy_by_host(host, device, bytes); }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    perform([=] { std::memcpy(to, from, bytes); });
+    perform([=, report = report_.get()] {
+      std::memcpy(to, from, bytes);
+      report->copied += bytes;
+    });
   }
   void synchronize() override { check_there(); }
   void wait_for_default_stream() override { check_there(); }

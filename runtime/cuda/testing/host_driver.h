@@ -27,6 +27,7 @@ struct HostDriverReport {
   int measured = 0;                     // operations without a recorded choice
   std::size_t allocated = 0;            // bytes now
   std::size_t through_host = 0;         // bytes copied from and to the host
+  std::size_t copied = 0;               // bytes copied within the device
   std::set<std::string> recorded_last;  // first words of library shapes in the last recording
   int freed_elsewhere = 0;              // frees by a thread with another current device
 };
