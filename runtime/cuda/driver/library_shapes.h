@@ -58,11 +58,13 @@ struct ConvolutionShape {
 
 // y[b, h] = softmax(scale * q[b, h] k[b, h] + mask[b, h]) v[b, h] with q[queries, depth], k[depth, keys], v[keys, width]. Each
 // operand has the strides of its four axes. If causal, a query only sees keys up to its own number. The mask is a fourth input:
-// packed, with size 1 along axes that are broadcast.
+// packed, with size 1 along axes that are broadcast. `shared` heads of queries in a row have one head of keys and values, whose
+// strides are those of k and v; libraries get 1.
 struct AttentionShape {
   DataType type = DataType::kHalf;
   std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, depth = 1, width = 1;
   std::vector<std::int64_t> q, k, v, y;
+  std::int64_t shared = 1;
   double scale = 1;
   bool causal = false;
   std::vector<std::int64_t> mask;  // sizes; empty: none

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "expressions/free_variables.h"
+#include "runtime/cuda/source/attention_kernel.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/row_functions.h"
 #include "runtime/planning/strided_read.h"
@@ -30,12 +31,22 @@ Distances packed(const Sizes& sizes) {
   return result;
 }
 
-// Extends a list by axis to the axes batch, head, row and column, with `missing` for absent ones.
+// Extends a list by axis to the axes batch, head, row and column, with `missing` for absent ones. Lists of five axes are left:
+// their second and third ones are heads.
 template <class T>
 std::vector<T> four(std::vector<T> list, T missing) {
+  if (list.size() > 4) return list;
   const std::size_t front = list.size() == 3 ? 1 : 0;  // with three axes the first is the batch
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(front), 4 - list.size(), missing);
   return list;
+}
+
+// Joins the two axes of heads that five axes have. False if the heads do not lie at one distance from each other.
+bool join_heads(Distances& distances, const Sizes& sizes) {
+  if (distances.size() < 5) return true;
+  if (sizes[1] != 1 && sizes[2] != 1 && distances[1] != distances[2] * sizes[2]) return false;
+  distances.erase(distances.begin() + (sizes[2] == 1 ? 2 : 1));
+  return true;
 }
 
 // Sets the strides of a batch or head axis of size 1 to the extent of all other axes, as packed tensors have it.
@@ -167,7 +178,7 @@ class Joining {
   // The library product that a group consists of, with at most a bias after it; else null.
   const ProductShape* product_in(const Group& group) const {
     const auto* p = group.library ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
-    const bool plain = p != nullptr && group.library->starts.empty() && p->activation == Activation::kNone && !p->a_transposed;
+    const bool plain = p != nullptr && p->activation == Activation::kNone && !p->a_transposed;
     return plain ? p : nullptr;
   }
 
@@ -178,8 +189,8 @@ class Joining {
     const Node& node = *graph_.nodes()[static_cast<std::size_t>(softmax.nodes.back())];
     if (node.op == nullptr || node.inputs.size() != 1 || node.outputs[0] != softmax.result) return std::nullopt;
     const ValueInfo& scores = facts_.info(node.inputs[0]);
-    const bool served = scores.type == DataType::kHalf || scores.type == DataType::kBfloat16;
-    if (!served || scores.sizes.size() < 2 || scores.sizes.size() > 4) return std::nullopt;
+    const bool served = scores.type == DataType::kHalf || scores.type == DataType::kBfloat16 || scores.type == DataType::kFloat;
+    if (!served || scores.sizes.size() < 2 || scores.sizes.size() > 5) return std::nullopt;
     if (!planning::is_row_softmax(node, std::vector<ValueInfo>{scores})) return std::nullopt;
 
     const int behind = only_user(softmax.result);
@@ -223,26 +234,39 @@ class Joining {
     const auto& p = std::get<ProductShape>(first.library->shape);
     const ValueId q = first.library->inputs[0], k = first.library->inputs[1], v = last.library->inputs[1];
     const ValueInfo& s = facts_.info(first.result);
-    for (const ValueId operand : {q, k, v}) {
-      const Sizes& sizes = facts_.info(operand).sizes;
-      if (sizes.size() != s.sizes.size() || !std::equal(sizes.begin(), sizes.end() - 2, s.sizes.begin())) return std::nullopt;
-    }
-    AttentionShape a;
     const Sizes sizes = four(s.sizes, std::int64_t{1});
+    const auto of = [&](ValueId v) { return four(facts_.info(v).sizes, std::int64_t{1}); };
+    const Sizes of_q = of(q), of_k = of(k), of_v = of(v);
+    const auto has_axes = [&](const Sizes& operand, std::size_t shared) {
+      bool same = operand.size() == sizes.size();
+      for (std::size_t axis = 0; same && axis + 2 < sizes.size(); ++axis)
+        same = operand[axis] == sizes[axis] || (axis == shared && operand[axis] == 1);
+      return same;
+    };
+    constexpr std::size_t kNone = 5;
+    const std::size_t shared = sizes.size() == 5 ? 2 : kNone;  // of five axes, the third may be heads that share keys
+    if (!has_axes(of_q, kNone) || !has_axes(of_k, shared) || !has_axes(of_v, shared)) return std::nullopt;
+    if (shared != kNone && of_k[2] != of_v[2]) return std::nullopt;
+    AttentionShape a;
     a.type = s.type;
-    a.batch = sizes[0], a.heads = sizes[1], a.queries = sizes[2], a.keys = sizes[3];
+    a.batch = sizes[0], a.heads = element_count(Sizes(sizes.begin() + 1, sizes.end() - 2));
+    a.queries = sizes[sizes.size() - 2], a.keys = sizes.back();
+    if (shared != kNone && of_k[2] != sizes[2]) a.shared = sizes[2];
     a.depth = p.k;
-    a.width = facts_.info(v).sizes.back();
+    a.width = of_v.back();
     a.scale = p.alpha * scores.scale;
-    Place at_q = place(q), at_k = place(k);
-    if (p.b_transposed) std::swap(at_k.distances[2], at_k.distances[3]);
-    const Place at_v = place(v);
+    Place at_q = place(q), at_k = place(k), at_v = place(v);
+    if (p.b_transposed) std::swap(at_k.distances[sizes.size() - 2], at_k.distances[sizes.size() - 1]);
     ValueId result = last.result;
     a.q = at_q.distances, a.k = at_k.distances, a.v = at_v.distances;
     a.y = moved_behind(result);
+    Sizes of_y = sizes;
+    of_y.back() = a.width;
+    if (!join_heads(a.q, of_q) || !join_heads(a.k, of_k) || !join_heads(a.v, of_v) || !join_heads(a.y, of_y))
+      return std::nullopt;
     set_outer(a.q, {a.batch, a.heads, a.queries, a.depth});
-    set_outer(a.k, {a.batch, a.heads, a.depth, a.keys});
-    set_outer(a.v, {a.batch, a.heads, a.keys, a.width});
+    set_outer(a.k, {a.batch, a.heads / a.shared, a.depth, a.keys});
+    set_outer(a.v, {a.batch, a.heads / a.shared, a.keys, a.width});
     set_outer(a.y, {a.batch, a.heads, a.queries, a.width});
     if (a.q[3] != 1 || a.k[2] != 1 || a.v[3] != 1 || a.y[3] != 1) return std::nullopt;
 
@@ -252,7 +276,7 @@ class Joining {
     fused.library->inputs = {at_q.value, at_k.value, at_v.value};
     std::vector<Group> alternative;  // a kernel of the mask, if it needs one, and the fused kernel
     if (p.bias) {
-      if (scores.scale != 1 || scores.mask) return std::nullopt;
+      if (scores.scale != 1 || scores.mask || sizes.size() == 5) return std::nullopt;
       a.mask = four(facts_.info(first.library->inputs[2]).sizes, std::int64_t{1});
       a.mask_type = s.type;
       fused.library->inputs.push_back(first.library->inputs[2]);
@@ -260,6 +284,8 @@ class Joining {
       a.causal = true;
     } else if (scores.mask) {
       fused.library->inputs.push_back(mask(scores.mask, chain, first.result, a, alternative));
+      if (a.mask.size() == 5 && a.mask[1] != a.mask[2] && sizes[1] != 1 && sizes[2] != 1) return std::nullopt;  // of some heads
+      if (a.mask.size() == 5) a.mask = {a.mask[0], a.mask[1] * a.mask[2], a.mask[3], a.mask[4]};
     }
     if (at_q.offset != 0 || at_k.offset != 0 || at_v.offset != 0) {
       fused.library->starts = {{{at_q.offset, at_k.offset, at_v.offset}, 0}};
@@ -278,8 +304,19 @@ class Joining {
     }
     std::sort(group.nodes.begin(), group.nodes.end());
     fused.nodes = group.nodes;
-    alternative.push_back(std::move(fused));
-    group.alternatives = {std::move(alternative), std::move(apart)};
+    const auto add = [&](const Group& way) {
+      group.alternatives.push_back(alternative);
+      group.alternatives.back().push_back(way);
+    };
+    if (a.type != DataType::kFloat && a.shared == 1) add(fused);  // cuDNN has none for float
+    if (auto kernel = attention_kernel(a, {at_q.offset, at_k.offset, at_v.offset})) {
+      fused.operands = fused.library->inputs;
+      fused.library.reset();
+      fused.kernel = std::move(kernel);
+      add(fused);
+    }
+    if (group.alternatives.empty()) return std::nullopt;
+    group.alternatives.push_back(std::move(apart));
     return group;
   }
 

@@ -51,6 +51,15 @@ const AttentionShape* attention_in(const Plan& plan) {
   return found;
 }
 
+// Can the first step be one generated kernel, after at most one for the mask?
+bool is_one_kernel(const Plan& plan) {
+  const auto* const ways = std::get_if<EitherStep>(&plan.steps.front().work);
+  const auto is_kernel = [](const Step& step) { return std::holds_alternative<KernelStep>(step.work); };
+  return ways != nullptr && std::any_of(ways->alternatives.begin(), ways->alternatives.end(), [&](const auto& a) {
+           return a.steps.size() <= 2 && std::all_of(a.steps.begin(), a.steps.end(), is_kernel);
+         });
+}
+
 template <class Use>
 void for_each_attention(const Use& use) {
   unsigned seed = 20;
@@ -98,6 +107,57 @@ TEST_CASE("a library's attention is used where it is there and fast", "[host]") 
       CHECK(report->recorded_last.contains("attention") == (which == 0));
     }
   });
+}
+
+TEST_CASE("attention of few queries is one generated kernel, in float too", "[host]") {
+  unsigned seed = 70;
+  for (const Mask mask : {Mask::kNone, Mask::kAdded, Mask::kByColumn, Mask::kChosen, Mask::kCausal, Mask::kComputed})
+    for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16}) {
+      TestedGraph b(++seed);
+      const std::int64_t queries = b.pick(1, 10), keys = b.pick(1, 300);
+      CAPTURE(static_cast<int>(mask), name(type), queries, keys);
+      add_attention(b, type, mask, b.pick(1, 2), b.pick(1, 3), queries, keys);
+      const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 5.0; };
+      const auto report = std::make_shared<HostDriverReport>();
+      const auto session = make_session(make_host_driver({.seconds = slow}, report), b.graph, {}, {.in_streams = false});
+      const double tolerance = type == DataType::kFloat ? 2e-5 : type == DataType::kHalf ? 2e-2 : 1e-1;
+      b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), tolerance);
+      const Plan plan = make_plan(b.graph);
+      const bool alone = queries <= 8;
+      if (mask != Mask::kCausal && keys > 1 && (alone || type != DataType::kFloat)) CHECK(plan.steps.size() == 2);
+      CHECK(is_one_kernel(plan) == alone);
+    }
+}
+
+TEST_CASE("heads of keys that several heads of queries share are attention of few queries", "[host]") {
+  for (unsigned seed = 120; seed < 132; ++seed) {
+    TestedGraph b(seed);
+    const DataType type = seed % 3 == 0 ? DataType::kHalf : DataType::kFloat;
+    const std::int64_t batch = b.pick(1, 2), heads = b.pick(1, 3), shared = b.pick(1, 4), queries = b.pick(1, 3),
+                       keys = b.pick(2, 90);
+    CAPTURE(batch, heads, shared, queries, keys);
+    constexpr std::int64_t kDepth = 8;
+    ValueId q = b.input(type, {batch, heads * shared, queries, kDepth});
+    q = b.node("Reshape", {q}, {{"shape", indices({batch, heads, shared, queries, kDepth})}});
+    const auto cached = [&] {
+      return b.node("Reshape", {b.input(type, {batch, heads, keys, kDepth})},
+                    {{"shape", indices({batch, heads, 1, keys, kDepth})}});
+    };
+    ValueId s = b.node("MatMul", {q, b.node("Transpose", {cached()}, {{"perm", indices({0, 1, 2, 4, 3})}})});
+    s = b.node("Mul", {s, b.graph.add_constant(Tensor::scalar(type, 0.25))});
+    const bool of_all_heads = b.pick(0, 1) == 0;
+    const ValueId seen = b.input(DataType::kBool, {batch, 1, of_all_heads ? 1 : shared, queries, keys}, 0, 2);
+    s = b.node("Where", {seen, s, b.graph.add_constant(Tensor::scalar(type, -6e4))});
+    ValueId y = b.node("MatMul", {b.node("Softmax", {s}, {{"axis", Index(4)}}), cached()});
+    y = b.node("Transpose", {b.node("Reshape", {y}, {{"shape", indices({batch, heads * shared, queries, kDepth})}})},
+               {{"perm", indices({0, 2, 1, 3})}});
+    b.output(b.node("Reshape", {y}, {{"shape", indices({batch, queries, heads * shared * kDepth})}}));
+    const auto slow = [](const LibraryShape&) { return 100.0; };
+    const auto session = make_session(make_host_driver({.seconds = slow}), b.graph, {}, {});
+    b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), type == DataType::kFloat ? 2e-5 : 2e-2);
+    const bool of_some_heads = !of_all_heads && heads > 1 && shared > 1;
+    CHECK(is_one_kernel(make_plan(b.graph)) == !of_some_heads);
+  }
 }
 
 TEST_CASE("what is no attention stays apart") {

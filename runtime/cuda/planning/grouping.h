@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/cuda/planning/library_nodes.h"
+#include "runtime/cuda/source/generated_kernel.h"
 
 namespace rewright::cuda {
 
@@ -17,6 +18,7 @@ struct Group {
   Indices position;
   std::vector<ValueId> operands;
   std::optional<Chain::Expression> packed;  // the same, over what a known factor is computed from
+  std::optional<GeneratedKernel> kernel;    // computes the result from `operands`; for work that is no expression
   // Alternatives for the result, each a list of groups that run in sequence. For a group without `element` the last alternative
   // is always possible.
   std::vector<std::vector<Group>> alternatives;

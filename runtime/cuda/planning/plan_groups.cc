@@ -48,6 +48,7 @@ void Planner::plan_instead(const Group& group, Instead instead) {
 bool Planner::plan_as_one(StepList& steps, const Group& group) {
   if (group.view) return plan_view(steps, group);
   if (!group.alternatives.empty()) return plan_alternatives(steps, group);
+  if (group.kernel) return plan_kernel(steps, group);
   if (group.library) return plan_library(steps, group);
   if (!group.element) return false;
   const Placed result{group.result, layout_for(steps, group.result, group.operands)};
@@ -104,6 +105,21 @@ bool Planner::plan_library(StepList& steps, const Group& group) {
         },
         step.flops > kWorthTrying);
   return alternatives.finish(step);
+}
+
+bool Planner::plan_kernel(StepList& steps, const Group& group) {
+  std::vector<Placed> operands;
+  for (const ValueId v : group.operands) operands.push_back({v, kRows});
+  auto inputs = steps.buffers(operands);
+  if (!inputs) return false;
+  const auto output = steps.add_value(group.result, kRows);
+  if (!output) return false;
+  Step step = described(group.nodes, group.result);
+  step.work = KernelStep{builder_.add_kernel(*group.kernel)};
+  step.inputs = std::move(*inputs);
+  step.outputs = {*output};
+  steps.add(std::move(step));
+  return true;
 }
 
 bool Planner::add_library_step(StepList& steps, Step step, const LibraryShape& shape,

@@ -32,6 +32,7 @@ class Planner {
   bool plan_view(StepList& steps, const Group& group);
   bool plan_alternatives(StepList& steps, const Group& group);
   bool plan_library(StepList& steps, const Group& group);
+  bool plan_kernel(StepList& steps, const Group& group);
   bool add_library_step(StepList& steps, Step step, const LibraryShape& shape, const std::vector<LibraryStep::Start>& starts,
                         Placed result, const std::vector<Placed>& operands);
   bool add_kernel_step(StepList& steps, Step step, const Element& element, const Indices& position, Placed result,
