@@ -11,7 +11,8 @@ namespace rewright::rules {
 
 // Compares both sides on random instances, with numbers near overflow and zero, infinities and NaN:
 //   kExact         every element is the same
-//   kReassociates  NaN in the inputs spreads to the same elements; where no value overflows, the same elements are finite
+//   kCancels       NaN in the inputs spreads to the same elements; where no value overflows, the same elements are finite
+//   kReassociates  and no digits are lost where values nearly cancel (rules/cancellation.h)
 //   kNeedsFinite   nothing is claimed
 // Returns a difference that `claimed` does not allow; nullopt if none was found.
 std::optional<std::string> test_rounding(const Rule& rule, MathClass claimed, int instances, std::uint64_t seed);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "operators/testing/share.h"
+#include "rules/cancellation.h"
 #include "rules/io.h"
 
 using namespace rewright;
@@ -32,6 +33,53 @@ TEST_CASE("shipped rules keep what they claim about rounding near overflow, zero
   }
 }
 
+TEST_CASE("shipped rules lose digits where values nearly cancel only if they say so", "[database][rounding]") {
+  for (const Rule& rule : testing::share(shipped_rules().rules())) {
+    if (rule.math == MathClass::kNeedsFinite) continue;
+    INFO(rule.name);
+    const double factor = cancellation(rule, static_cast<int>(testing::instances(4, 200)), 2);
+    CHECK((rule.math == MathClass::kCancels || factor <= kCancels));
+  }
+}
+
+TEST_CASE("shipped rules that say so lose digits", "[database][rounding]") {
+  for (const Rule& rule : shipped_rules().rules()) {
+    if (rule.math != MathClass::kCancels) continue;
+    INFO(rule.name);
+    CHECK(cancellation(rule, 60, 3) > kCancels);
+  }
+}
+
+TEST_CASE("differences that are multiplied out lose digits, and sums in another order do not", "[rounding]") {
+  const auto factor = [](const std::string& text) {
+    return cancellation(parse_algebra("rule r: \"\" " + text + " reassociates", "test").at(0), 60, 1);
+  };
+  for (const std::string text : {
+           "x, y, z (x - y) * z => x * z - y * z",
+           "x, y let d = x - y d * d => x * x - x * y * 2 + y * y",
+           "x, y (x - y) * (x + y) => x * x - y * y",
+           "x[X...], y[X...] ReduceSum(x - y; axes=[0]) => ReduceSum(x; axes=[0]) - ReduceSum(y; axes=[0])",
+           "x[..., M, K], y[..., M, K], z[K, N] MatMul(x - y, z) => MatMul(x, z) - MatMul(y, z)",
+           "x let m = ReduceMean(x; axes=[0]) ReduceMean((x - m) * (x - m); axes=[0]) => ReduceMean(x * x; axes=[0]) - m * m",
+       }) {
+    INFO(text);
+    CHECK(factor(text) > kCancels);
+  }
+  for (const std::string text : {
+           "x, y, z x * z - y * z => (x - y) * z",
+           "x, y, z (x + y) + z => x + (y + z)",
+           "x, const y, const z (x - y) * z => x * z - y * z",
+           "a, b a - b => a + -b",
+           "x[M, K], y[K, L], z[L, N] MatMul(MatMul(x, y), z) => MatMul(x, MatMul(y, z))",
+           "x[M, N], u[M, K], v[K, N], w[N, L] MatMul(MatMul(u, v) - x, w) => MatMul(MatMul(u, v), w) - MatMul(x, w)",
+           "x, y Log(x * y) => Log(x) + Log(y)",
+           "x, y Exp(x) * Exp(y) => Exp(x + y)",
+       }) {
+    INFO(text);
+    CHECK(factor(text) < kCancels);
+  }
+}
+
 TEST_CASE("false claims about rounding are found", "[rounding]") {
   const auto breaks = [](const std::string& text, MathClass claimed) {
     return test_rounding(parse_algebra("rule r: \"\" " + text, "test").at(0), claimed, 60, 1).has_value();
@@ -41,6 +89,8 @@ TEST_CASE("false claims about rounding are found", "[rounding]") {
   CHECK(breaks("x Sqrt(x) * Sqrt(x) => x", MathClass::kReassociates));
   CHECK(breaks("x, y, z (x + y) + z => x + (y + z)", MathClass::kExact));
   CHECK(breaks("x, y Exp(x) * Exp(y) => Exp(x + y)", MathClass::kExact));
+  CHECK(breaks("x, y, z (x - y) * z => x * z - y * z", MathClass::kReassociates));
+  CHECK_FALSE(breaks("x, y, z (x - y) * z => x * z - y * z", MathClass::kCancels));
   CHECK_FALSE(breaks("x, y Exp(x) * Exp(y) => Exp(x + y)", MathClass::kReassociates));
   CHECK_FALSE(breaks("x, y, z (x + y) + z => x + (y + z)", MathClass::kReassociates));
   CHECK_FALSE(breaks("x, y Abs(x) * Abs(y) => Abs(x * y)", MathClass::kExact));

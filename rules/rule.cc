@@ -17,6 +17,8 @@ std::string_view name(MathClass math) {
       return "exact";
     case MathClass::kReassociates:
       return "reassociates";
+    case MathClass::kCancels:
+      return "cancels";
     case MathClass::kNeedsFinite:
       return "needs_finite";
   }
@@ -53,6 +55,12 @@ std::string_view name(RuleOrigin origin) {
       return "generalizes";
   }
   return "";
+}
+
+std::optional<MathClass> parse_math(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(MathClass::kNeedsFinite); ++i)
+    if (const auto math = static_cast<MathClass>(i); rules::name(math) == name) return math;
+  return std::nullopt;
 }
 
 std::optional<RuleOrigin> parse_origin(std::string_view name) {

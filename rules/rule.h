@@ -139,6 +139,7 @@ struct Predicate {
 enum class MathClass {
   kExact,         // the same operations on the same numbers: results are equal in every bit
   kReassociates,  // equal up to rounding (--math reassociate, the default)
+  kCancels,       // the target subtracts large numbers where the source has a small one: digits are lost (--math fast)
   kNeedsFinite,   // and only if no intermediate value is NaN or infinite (--math fast)
 };
 
@@ -207,7 +208,8 @@ class RuleSet {
 // The database that is part of the library.
 const RuleSet& shipped_rules();
 
-std::string_view name(MathClass math);     // "exact", "reassociates", "needs_finite"
+std::string_view name(MathClass math);  // "exact", "reassociates", "cancels", "needs_finite"
+std::optional<MathClass> parse_math(std::string_view name);
 std::string_view name(RuleStatus status);  // "unknown", "proved", ...
 std::string_view name(RuleOrigin origin);  // "handwritten", ..., "generalizes"
 std::optional<RuleOrigin> parse_origin(std::string_view name);

@@ -79,7 +79,7 @@ ReducedRules reduced(std::vector<Rule> rules, const RuleDerivationLimits& limits
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return size(rules[a]) != size(rules[b]) ? size(rules[a]) > size(rules[b]) : a > b;
   });
-  for (const MathClass math : {MathClass::kExact, MathClass::kReassociates, MathClass::kNeedsFinite}) {
+  for (const MathClass math : {MathClass::kExact, MathClass::kReassociates, MathClass::kCancels, MathClass::kNeedsFinite}) {
     RuleTheory theory;
     for (std::size_t i = 0; i < rules.size(); ++i) {
       theory.add(rules[i]);

@@ -227,7 +227,7 @@ std::optional<Rule> RuleWriter::proved(const Rule& rule) {
 
 // Claims a class of rounding only if numbers at the ends of their range do not refute it.
 Rule RuleWriter::with_tested_rounding(Rule rule) const {
-  for (const MathClass weaker : {MathClass::kReassociates, MathClass::kNeedsFinite})
+  for (const MathClass weaker : {MathClass::kReassociates, MathClass::kCancels, MathClass::kNeedsFinite})
     if (rule.math < weaker && test_rounding(rule, rule.math, kRoundingInstances, options_.seed)) rule.math = weaker;
   return rule;
 }

@@ -22,8 +22,7 @@ std::string hexadecimal(std::uint64_t value) {
 std::uint64_t from_hexadecimal(const json& text) { return std::stoull(text.get<std::string>(), nullptr, 16); }
 
 MathClass math_from_name(const std::string& text) {
-  for (const MathClass math : {MathClass::kExact, MathClass::kReassociates, MathClass::kNeedsFinite})
-    if (name(math) == text) return math;
+  if (const auto math = parse_math(text)) return *math;
   throw Error(ErrorCode::kBadInput, "unknown math class \"" + text + "\"");
 }
 

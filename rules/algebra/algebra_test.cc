@@ -154,3 +154,13 @@ TEST_CASE("errors say where and what", "[algebra][errors]") {
   CHECK_THAT(message("rule r: \"\" x Relu(x) => x rule r: \"\" x Neg(x) => x"), Contains("two rules are called r"));
   CHECK_THAT(rule("x " + std::string(5000, '(')), Contains("nested too deeply"));
 }
+
+TEST_CASE("from right to left a rule may have another class of rounding") {
+  const auto rules = parse_algebra("rule r: \"\" a, b, c a * c + b * c <=> (a + b) * c reassociates, reversed cancels", "test");
+  REQUIRE(rules.size() == 2);
+  CHECK(rules[0].math == MathClass::kReassociates);
+  CHECK(rules[1].math == MathClass::kCancels);
+  CHECK(parse_algebra(to_algebra(rules[1]), "test").at(0) == rules[1]);
+  CHECK_THROWS_AS(parse_algebra("rule r: \"\" a, b a + b => b + a reassociates, reversed cancels", "test"), Error);
+  CHECK_THROWS_AS(parse_algebra("rule r: \"\" a, b a + b <=> b + a exact, reversed nothing", "test"), Error);
+}

@@ -208,16 +208,22 @@ void AlgebraParser::parse_equation() {
 
 void AlgebraParser::parse_flags() {
   Rule& rule = result_.rule;
-  if (accept("exact"))
-    rule.math = MathClass::kExact;
-  else if (accept("reassociates"))
-    rule.math = MathClass::kReassociates;
-  else if (accept("needs_finite"))
-    rule.math = MathClass::kNeedsFinite;
-  else if (accept("inference_only"))
+  const auto parse_class = [&]() -> std::optional<MathClass> {
+    const auto math = peek().kind == Token::Kind::kName ? parse_math(peek().text) : std::nullopt;
+    if (math) ++next_;
+    return math;
+  };
+  if (accept("inference_only")) {
     rule.for_training = false;
-  else
+  } else if (const auto math = parse_class()) {
+    rule.math = *math;
+    if (!accept(",")) return;
+    if (!result_.both_directions) fail("a rule with => has one class of rounding");
+    if (!accept("reversed")) fail("expected \"reversed\" and the class of rounding from right to left");
+    if (!(result_.reversed_math = parse_class())) fail("\"" + peek().text + "\" is not a class of rounding");
+  } else {
     fail("unexpected \"" + peek().text + "\"");
+  }
 }
 
 void AlgebraParser::parse_conditions() {

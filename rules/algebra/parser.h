@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@ class AlgebraParser {
   struct Result {
     Rule rule;  // without its name and description
     bool both_directions = false;
+    std::optional<MathClass> reversed_math;  // from right to left, if it is another one
   };
   Result parse();
 

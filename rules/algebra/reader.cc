@@ -170,6 +170,7 @@ class FileReader {
       Rule reversed = parsed.rule;
       reversed.name += "_reversed";
       std::swap(reversed.source, reversed.target);
+      reversed.math = parsed.reversed_math.value_or(reversed.math);
       tolerantly(parsed.rule.name, [&] { finish(std::move(parsed.rule)); });
       tolerantly(reversed.name, [&] { finish(std::move(reversed)); });
     } else {

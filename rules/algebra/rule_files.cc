@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -25,6 +26,13 @@ constexpr Format kFormat{"a file of rules", 1};
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
 // ---- To Protobuf
+
+// In the order of the format, to which classes were added later.
+constexpr std::array kMathClasses = {MathClass::kExact, MathClass::kReassociates, MathClass::kNeedsFinite, MathClass::kCancels};
+
+proto::MathClass to_proto(MathClass math) {
+  return static_cast<proto::MathClass>(std::find(kMathClasses.begin(), kMathClasses.end(), math) - kMathClasses.begin());
+}
 
 proto::Expression to_proto(const Expression& e) {
   proto::Expression p;
@@ -129,7 +137,7 @@ proto::Rule to_proto(const Rule& rule) {
     predicate->set_kind(static_cast<proto::Predicate::Kind>(q.kind));
     for (const Expression& a : q.arguments) *predicate->add_arguments() = to_proto(a);
   }
-  p.set_math(static_cast<proto::MathClass>(rule.math));
+  p.set_math(to_proto(rule.math));
   p.set_inference_only(!rule.for_training);
   p.set_origin(static_cast<proto::Origin>(rule.origin));
   proto::Proof* proof = p.mutable_proof();
@@ -161,6 +169,10 @@ template <class Enum, class Value>
 Enum to_enum(Value value, int last) {
   if (static_cast<int>(value) < 0 || static_cast<int>(value) > last) bad("a value of an enumeration is unknown");
   return static_cast<Enum>(static_cast<int>(value));
+}
+
+MathClass to_math(proto::MathClass p) {
+  return kMathClasses[to_enum<std::size_t>(p, static_cast<int>(kMathClasses.size()) - 1)];
 }
 
 Expression to_expression(const proto::Expression& p, int depth = 0) {
@@ -276,7 +288,7 @@ Rule to_rule(const proto::Rule& p) {
     for (const proto::Expression& a : q.arguments()) predicate.arguments.push_back(to_expression(a));
     rule.predicates.push_back(std::move(predicate));
   }
-  rule.math = to_enum<MathClass>(p.math(), 2);
+  rule.math = to_math(p.math());
   rule.for_training = !p.inference_only();
   rule.origin = to_enum<RuleOrigin>(p.origin(), 5);
   rule.proof.status = to_status(p.proof().status());
