@@ -1,5 +1,6 @@
 #include "optimizer/optimize.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -71,6 +72,55 @@ TEST_CASE("an equation of several tensors becomes products in the best order, an
   const OptimizeResult kept = run(graph, device);
   CHECK_FALSE(kept.report.changed);
   CHECK(kept.graph.hash() == graph.hash());
+}
+
+// A difference multiplied out is one of large numbers, which cancel where it is small.
+TEST_CASE("by default small differences keep their digits") {
+  constexpr std::int64_t kRows = 48, kDepth = 32;
+  enum class Program { kDistances, kResidual, kDifferenceOfSquares, kProductOfDifference, kSumOfDifference };
+  const Program program = GENERATE(Program::kDistances, Program::kResidual, Program::kDifferenceOfSquares,
+                                   Program::kProductOfDifference, Program::kSumOfDifference);
+  const bool pairs = program == Program::kDistances, residual = program == Program::kResidual;
+  Graph graph;
+  const auto sum = [&](ValueId x, const Indices& axes) {
+    const Operator& op = registry().get("ReduceSum");
+    Attributes attributes = op.defaults();
+    attributes.at(op.field("axes").value()) = axes;
+    return graph.add_node(op, attributes, {x})[0];
+  };
+  const ValueId x = graph.add_input("x", pairs ? floats({kRows, 1, kDepth}) : floats({kRows, kRows}));
+  const ValueId y = graph.add_input("y", pairs      ? floats({1, kRows, kDepth})
+                                         : residual ? floats({kRows, 4})
+                                                    : floats({kRows, kRows}));
+  const ValueId other = residual ? add(graph, "MatMul", {y, graph.add_input("z", floats({4, kRows}))})[0] : y;
+  const ValueId d = add(graph, "Sub", {x, other})[0];
+  ValueId result = d;
+  if (pairs || residual) result = sum(add(graph, "Mul", {d, d})[0], pairs ? Indices{2} : Indices{0, 1});
+  if (program == Program::kDifferenceOfSquares) result = add(graph, "Mul", {d, add(graph, "Add", {x, y})[0]})[0];
+  if (program == Program::kProductOfDifference) result = add(graph, "MatMul", {d, graph.add_input("z", floats({kRows, 8}))})[0];
+  if (program == Program::kSumOfDifference) result = sum(d, {1});
+  graph.add_output("result", result);
+
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs()) inputs.push_back(weights(values(graph.value(id).type.shape), 1));
+  std::vector<double> near = inputs[1].reals();
+  if (residual) {
+    Graph product;
+    const ValueId a = product.add_input("a", floats({kRows, 4})), b = product.add_input("b", floats({4, kRows}));
+    product.add_output("p", add(product, "MatMul", {a, b})[0]);
+    near = interpret(product, std::vector<Tensor>{inputs[1], inputs[2]})[0].reals();
+  }
+  for (std::size_t i = 0; i < near.size(); ++i) near[i] += 1e-4 * static_cast<double>(1 + i % 3);
+  inputs[0] = Tensor::from_reals(DataType::kFloat, inputs[0].sizes(), near);
+
+  testing::RooflineDevice device;
+  const OptimizeResult optimized = run(graph, device, {}, shipped_rules().rules());
+  const std::vector<double> expected = interpret(graph, inputs)[0].reals(),
+                            found = interpret(optimized.graph, inputs)[0].reals();
+  double margin = 0;  // of sums of positive and negative terms
+  if (program == Program::kProductOfDifference)
+    for (const double e : expected) margin = std::max(margin, 0.01 * std::fabs(e));
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(0.01).margin(margin));
 }
 
 TEST_CASE("a graph that is measured to be slower is thrown away") {
