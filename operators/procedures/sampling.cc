@@ -19,24 +19,35 @@ namespace rewright::operators {
 
 namespace {
 
-// The four neighbours of a position and their weights; none for a position far outside.
-struct Neighbours {
-  std::array<std::int64_t, 4> at{};
-  std::array<double, 4> weight{};
+// Elements of an axis with weights: two for each sample, and none for one far outside.
+struct Taps {
+  std::vector<std::int64_t> at;
+  std::vector<double> weight;
 };
 
-std::optional<Neighbours> region_neighbours(double y, double x, std::int64_t height, std::int64_t width) {
-  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return std::nullopt;
-  const auto split = [](double v, std::int64_t size) {
-    v = std::max(v, 0.0);
-    auto low = static_cast<std::int64_t>(v);
-    if (low >= size - 1) return std::tuple(size - 1, size - 1, 0.0);
-    return std::tuple(low, low + 1, v - static_cast<double>(low));
-  };
-  const auto [top, bottom, dy] = split(y, height);
-  const auto [left, right, dx] = split(x, width);
-  return Neighbours{{top * width + left, top * width + right, bottom * width + left, bottom * width + right},
-                    {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx}};
+void add_sample(Taps& taps, double position, std::int64_t size) {
+  if (size == 0 || !(position >= -1 && position <= static_cast<double>(size))) return;
+  position = std::max(position, 0.0);
+  const auto low = static_cast<std::int64_t>(position);
+  const bool is_last = low >= size - 1;
+  const double beyond = is_last ? 0 : position - static_cast<double>(low);
+  taps.at.insert(taps.at.end(), {is_last ? size - 1 : low, is_last ? size - 1 : low + 1});
+  taps.weight.insert(taps.weight.end(), {1 - beyond, beyond});
+}
+
+// Each element once, with the sum of its weights.
+void merge(Taps& taps) {
+  std::size_t kept = 0;
+  for (std::size_t t = 0; t < taps.at.size(); ++t) {
+    const auto end = taps.at.begin() + static_cast<std::ptrdiff_t>(kept), known = std::find(taps.at.begin(), end, taps.at[t]);
+    if (known != end) {
+      taps.weight[static_cast<std::size_t>(known - taps.at.begin())] += taps.weight[t];
+      continue;
+    }
+    taps.at[kept] = taps.at[t];
+    taps.weight[kept++] = taps.weight[t];
+  }
+  taps.at.resize(kept), taps.weight.resize(kept);
 }
 
 // Eight channels at a time: the baseline instruction set does without vectors in plain loops.
@@ -56,17 +67,29 @@ void take_largest(double* to, const double* from, double factor, std::int64_t co
   for (std::int64_t c = 0; c < count; ++c) to[c] = std::max(to[c], factor * from[c]);
 }
 
+// to[column, row] = from[row, column], some lines of the cache at a time
+template <class T>
+void transpose(double* to, const T* from, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kBlock = 8;
+  for (std::int64_t r = 0; r < rows; r += kBlock)
+    for (std::int64_t q = 0; q < columns; q += kBlock)
+      for (std::int64_t c = q; c < std::min(columns, q + kBlock); ++c)
+        for (std::int64_t i = r; i < std::min(rows, r + kBlock); ++i)
+          to[c * rows + i] = static_cast<double>(from[i * columns + c]);
+}
+
 // Images with the channels of a pixel side by side: a region's samples are sums of pixels.
 std::vector<double> pixels_of(const Tensor& images) {
   const std::int64_t batch = images.sizes()[0], channels = images.sizes()[1], area = images.sizes()[2] * images.sizes()[3];
-  const std::vector<double> values = images.reals();
-  std::vector<double> pixels(values.size());
-  for (std::int64_t b = 0; b < batch; ++b)
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const double* const plane = values.data() + (b * channels + c) * area;
-      double* const to = pixels.data() + b * area * channels + c;
-      for (std::int64_t p = 0; p < area; ++p) to[p * channels] = plane[p];
-    }
+  std::vector<double> pixels(static_cast<std::size_t>(images.size()));
+  const auto fill = [&](const auto* from) {
+    for (std::int64_t b = 0; b < batch; ++b)
+      transpose(pixels.data() + b * channels * area, from + b * channels * area, channels, area);
+  };
+  if (images.type() == DataType::kFloat)
+    fill(images.data<float>().data());
+  else
+    fill(images.reals().data());
   return pixels;
 }
 
@@ -85,11 +108,12 @@ void run_roi_align(Call& call) {
   const double scale = call.real("spatial_scale", 1);
   const Sizes sizes{count, channels, rows, columns}, one{channels, rows, columns};
   Tensor result(x.type(), sizes);
-  std::vector<double> region(static_cast<std::size_t>(element_count(one)));
   if (result.size() == 0) return call.give(std::move(result));
   const std::vector<double> pixels = pixels_of(x), boxes = rois.reals();
-  std::vector<double> sums(static_cast<std::size_t>(channels));
-  std::vector<Neighbours> taps;
+  // Elements that are not finite count with each of their weights: 0 times infinity is NaN.
+  const bool merges = !takes_max && std::all_of(pixels.begin(), pixels.end(), [](double v) { return std::isfinite(v); });
+  std::vector<double> sums(static_cast<std::size_t>(element_count(one))), region(sums.size());
+  std::vector<Taps> down_taps(static_cast<std::size_t>(rows)), across_taps(static_cast<std::size_t>(columns));
   for (std::int64_t n = 0; n < count; ++n) {
     const double* box = boxes.data() + 4 * n;
     const double shift = half ? 0.5 : 0, left = box[0] * scale - shift, top = box[1] * scale - shift;
@@ -105,25 +129,32 @@ void run_roi_align(Call& call) {
     const std::int64_t batch = checked_index(batches[static_cast<std::size_t>(n)], x.sizes()[0]);
     const double* const image = pixels.data() + batch * channels * height * width;
     const double divisor = takes_max ? 1 : static_cast<double>(std::max<std::int64_t>(down * across, 1));
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t q = 0; q < columns; ++q) {
-        call.checkpoint();
-        taps.clear();
-        for (std::int64_t i = 0; i < down && height * width > 0; ++i)
-          for (std::int64_t k = 0; k < across; ++k) {
-            const double y = top + static_cast<double>(r) * bin_height +
-                             (static_cast<double>(i) + 0.5) * bin_height / static_cast<double>(down);
-            const double z = left + static_cast<double>(q) * bin_width +
-                             (static_cast<double>(k) + 0.5) * bin_width / static_cast<double>(across);
-            if (const auto found = region_neighbours(y, z, height, width)) taps.push_back(*found);
-          }
-        std::fill(sums.begin(), sums.end(), takes_max && !taps.empty() ? -HUGE_VAL : 0);
-        for (const Neighbours& t : taps)
-          for (std::size_t k = 0; k < 4; ++k)
-            (takes_max ? take_largest : add_scaled)(sums.data(), image + t.at[k] * channels, t.weight[k], channels);
-        for (std::int64_t c = 0; c < channels; ++c)
-          region[static_cast<std::size_t>((c * rows + r) * columns + q)] = sums[static_cast<std::size_t>(c)] / divisor;
+    // A sample's weights are products of those along both axes.
+    const auto find_taps = [&](std::vector<Taps>& bins, double begin, double bin, std::int64_t in_bin, std::int64_t size) {
+      for (std::size_t b = 0; b < bins.size(); ++b) {
+        bins[b].at.clear(), bins[b].weight.clear();
+        for (std::int64_t i = 0; i < in_bin; ++i)
+          add_sample(bins[b],
+                     begin + static_cast<double>(b) * bin + (static_cast<double>(i) + 0.5) * bin / static_cast<double>(in_bin),
+                     size);
+        if (merges) merge(bins[b]);
       }
+    };
+    find_taps(down_taps, top, bin_height, down, height);
+    find_taps(across_taps, left, bin_width, across, width);
+    double* to = sums.data();
+    for (const Taps& rows_of : down_taps)
+      for (const Taps& columns_of : across_taps) {
+        call.checkpoint();
+        const bool any = !rows_of.at.empty() && !columns_of.at.empty();
+        std::fill_n(to, channels, takes_max && any ? -HUGE_VAL : 0);
+        for (std::size_t r = 0; r < rows_of.at.size(); ++r)
+          for (std::size_t c = 0; c < columns_of.at.size(); ++c)
+            (takes_max ? take_largest : add_scaled)(to, image + (rows_of.at[r] * width + columns_of.at[c]) * channels,
+                                                    rows_of.weight[r] * columns_of.weight[c] / divisor, channels);
+        to += channels;
+      }
+    transpose(region.data(), sums.data(), rows * columns, channels);
     const Tensor made = Tensor::from_reals(x.type(), one, region);
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(n) * made.byte_count(), made.bytes().data(),
                 made.byte_count());
