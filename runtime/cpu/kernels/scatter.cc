@@ -39,6 +39,9 @@ struct Shape {
   std::vector<std::int64_t> sizes, strides;               // of the indexed axes
   // For ScatterElements: positions on the other axes, if the updates are smaller than the target. Empty: none.
   std::vector<std::int64_t> from, from_strides;  // sizes of the updates, and the target's strides (0 on the index's axis)
+  // Of ScatterElements: updates in a row behind one position of the index's axis, which are next to each other in the target if
+  // their indices are the same. 1: none are.
+  std::int64_t block = 1;
 };
 
 // The bytes of an element of any type that is served.
@@ -62,6 +65,16 @@ class Places {
       next_as<std::int64_t>(rows, to);
     else
       next_as<std::int32_t>(rows, to);
+  }
+
+  // Blocks of updates one after the other: calls copy(row, place) for those with one index, and put(row, place) for each row of
+  // the others.
+  template <class Copy, class Put>
+  void for_each_block(Count rows, const Copy& copy, const Put& put) {
+    if (type_ == DataType::kInt64)
+      next_blocks(reinterpret_cast<const std::int64_t*>(indices_), rows, copy, put);
+    else
+      next_blocks(reinterpret_cast<const std::int32_t*>(indices_), rows, copy, put);
   }
 
   // Calls put(row, place) for the first rows, if indices are those of one axis.
@@ -108,9 +121,36 @@ class Places {
     }
   }
 
-  // By so many updates on the last axis, which are not more than are left there.
-  void advance(Count count = 1) {
-    for (std::size_t a = at_.size(); a-- > 0; count = 1) {
+  template <class I, class Copy, class Put>
+  void next_blocks(const I* index, Count rows, const Copy& copy, const Put& put) {
+    const auto axis = static_cast<std::size_t>(std::find(shape_.from_strides.begin(), shape_.from_strides.end(), 0) -
+                                               shape_.from_strides.begin());
+    for (Count row = 0; row < rows; row += shape_.block, index += shape_.block) {
+      if (!is_same(index, shape_.block)) {
+        next_on_axis(index, shape_.block, [&](Count r, Count place) { put(row + r, place); });
+        continue;
+      }
+      copy(row, beside_ + checked_index(index[0], shape_.sizes[0]) * shape_.strides[0]);
+      advance(1, axis + 1);
+    }
+  }
+
+  // Are they all the same? Looks at some at a time: most indices that differ do so at once.
+  template <class I>
+  static bool is_same(const I* index, Count count) {
+    constexpr Count kAtOnce = 64;
+    for (Count first = 0; first < count; first += kAtOnce) {
+      I differ = 0;
+      for (Count i = first; i < std::min(count, first + kAtOnce); ++i) differ |= index[i] ^ index[0];
+      if (differ != 0) return false;
+    }
+    return true;
+  }
+
+  void advance(Count count = 1) { advance(count, at_.size()); }
+  // By so many updates on the last of the first `axes`, which are not more than are left there.
+  void advance(Count count, std::size_t axes) {
+    for (std::size_t a = axes; a-- > 0; count = 1) {
       beside_ += count * shape_.from_strides[a];
       if ((at_[a] += count) < shape_.from[a]) break;
       beside_ -= at_[a] * shape_.from_strides[a];
@@ -205,6 +245,13 @@ class ScatterKernel final : public Kernel {
     const std::span<const std::byte* const> read = call.inputs.subspan(filled_ ? 1 : 2);
     if (!updates_.program) {
       const T* const updates = reinterpret_cast<const T*>(read[0]);
+      if (shape_.block > 1 && how_ == Combination::kReplace)
+        return part.places.for_each_block(
+            shape_.rows,
+            [&](Count row, Count place) {
+              std::memcpy(part.y + place, updates + row, static_cast<std::size_t>(shape_.block) * sizeof(T));
+            },
+            [&](Count row, Count place) { part.y[place] = updates[row]; });
       if (shape_.run == 1 && shape_.sizes.size() == 1 && how_ == Combination::kReplace)
         return part.places.for_each_on_axis(shape_.rows, [&](Count row, Count place) { part.y[place] = updates[row]; });
       for (Count row = 0; row < shape_.rows; row += kTogether)
@@ -474,6 +521,9 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
     shape.from = indices.sizes;
     shape.from_strides = strides;
     shape.from_strides[axis] = 0;
+    if (std::equal(x.sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.sizes.end(),
+                   indices.sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1))
+      shape.block = strides[axis];
   }
   return std::make_unique<ScatterPlan>(node, read, std::move(shape), *how);
 }

@@ -138,6 +138,33 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
   }
 }
 
+TEST_CASE("stretches with one index among others are scattered as the interpreter scatters them") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t rank = b.pick(2, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    if (seed % 2 == 0) sizes.back() = b.pick(60, 140);
+    const auto axis = static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 2));
+    Sizes from = sizes;
+    for (std::size_t a = 0; a < axis; ++a) from[a] = b.pick(1, sizes[a]);
+    from[axis] = b.pick(1, 9);
+    std::int64_t stretch = 1;
+    for (std::size_t a = axis + 1; a < sizes.size(); ++a) stretch *= sizes[a];
+    const std::int64_t size = sizes[axis];
+    std::vector<std::int64_t> at(static_cast<std::size_t>(element_count(from)));
+    for (std::size_t n = 0; n < at.size(); ++n)
+      at[n] = static_cast<std::int64_t>(n) % stretch == 0 ? b.pick(-size, size - 1) : at[n - 1];
+    for (std::int64_t others = b.pick(0, 3); others > 0; --others)
+      at[static_cast<std::size_t>(b.pick(0, std::ssize(at) - 1))] = b.pick(-size, size - 1);
+    const DataType type = b.any_element();
+    const ValueId x = b.input(type, sizes), indices = b.given(Tensor::from_integers(b.index(), from, at));
+    b.graph.add_output("y", node(b.graph, "ScatterElements", {x, indices, b.input(type, from)},
+                                 {{"axis", Index(axis)}, {"reduction", b.pick(0, 2) == 0 ? b.reduction() : "none"}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
 // As in graph networks: messages are added to the rows that edges name.
 TEST_CASE("without updates the result is the target, and the interpreter is not asked") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
