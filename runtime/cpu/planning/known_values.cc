@@ -51,12 +51,13 @@ const Definition& KnownValues::define(const Node& node) const {
   std::shared_ptr<const Definition>& definition = definitions_[&node];
   if (definition) return *definition;
   const auto make = [&] { return std::make_shared<const Definition>(planning::define(graph_, node)); };
-  definition = has_open_sizes(node) ? make() : recognitions_->definitions.recall(definition_name(graph_, node), make);
+  definition = may_have_other_sizes(node) ? make() : recognitions_->definitions.recall(definition_name(graph_, node), make);
   return *definition;
 }
 
-bool KnownValues::has_open_sizes(const Node& node) const {
-  if (open_values_ == nullptr) return false;
+// Other plans do not ask for a definition of sizes that no other plan has.
+bool KnownValues::may_have_other_sizes(const Node& node) const {
+  if (open_values_ == nullptr) return true;
   const auto is_open = [&](ValueId v) { return v != kNoValue && (v >= open_values_->size() || (*open_values_)[v]); };
   return std::any_of(node.inputs.begin(), node.inputs.end(), is_open) ||
          std::any_of(node.outputs.begin(), node.outputs.end(), is_open);

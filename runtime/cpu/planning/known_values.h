@@ -62,7 +62,7 @@ class KnownValues {
   Tensor release(ValueId value);
 
  private:
-  bool has_open_sizes(const Node& node) const;
+  bool may_have_other_sizes(const Node& node) const;
   void find_constants(const PlanOptions& options);
   void find_matrices();
 
