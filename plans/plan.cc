@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "plans/groups/execution_order.h"
 #include "plans/pipelines/schedule_check.h"
 
 namespace rewright::plans {
@@ -90,7 +91,7 @@ Partition partition_of(const Plan& plan, const Graph& graph, const Between& betw
   require_for(plan, graph, is_same);
   Partition partition;
   partition.given = plan.given;
-  partition.order = plan.order, partition.again = plan.again;
+  partition.sequence = plan.sequence, partition.again = plan.again;
   for (ValueId v = 0; v < graph.value_count(); ++v) require_holding(graph, v, plan.given[v], plan.processes);
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) partition.nodes.push_back(choice_of(plan, graph, n, between));
   return partition;
@@ -111,7 +112,9 @@ std::string fault_of(const Plan& plan, const Graph& graph, const std::vector<std
   options.replaced = replaced;
   std::vector<PlannedExchange> needed;
   try {
-    needed = exchanges_of(graph, partition_of(plan, graph, between, true), options);
+    const Partition partition = partition_of(plan, graph, between, true);
+    needed = exchanges_of(graph, partition, options);
+    execution_order(graph, partition, needed, between);  // refuses an order that cannot be
   } catch (const Error& e) {
     return e.what();
   }
@@ -139,7 +142,7 @@ Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOp
   plan.graph_hash = hash_of(graph);
   for (const NodeChoice& c : partition.nodes) plan.cuts.push_back(c.cut);
   plan.given = partition.given;
-  plan.order = partition.order, plan.again = partition.again;
+  plan.sequence = partition.sequence, plan.again = partition.again;
   plan.exchanges = exchanges_of(graph, partition, options);
   return plan;
 }

@@ -44,7 +44,7 @@ struct Plan {
   std::vector<std::optional<Cut>> cuts;    // by position; none: every process computes the node
   std::vector<Holding> given;              // by value; of computed ones without meaning
   std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
-  WaitOrder order = WaitOrder::kEarly;     // of one level, or within groups
+  std::vector<std::size_t> sequence;       // see Partition; of one level, or within groups
   // The nodes that are computed again, in the graph that is cut last: this plan is for the graph with the copies, which `again`
   // names by position. Copies are in memory from before their readers on, so that the first results need not be.
   std::vector<Recomputation> recomputed;

@@ -15,7 +15,6 @@ using nlohmann::json;
 
 constexpr const char* kReductions[] = {"sum", "product", "maximum", "minimum"};
 constexpr const char* kChanges[] = {"scaled", "front_pad", "back_pad"};
-constexpr const char* kOrders[] = {"early", "late"};
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
@@ -226,7 +225,7 @@ json write(const Plan& plan, const Graph& graph) {
               {"graph", plan.graph_hash},
               {"values", plan.given.size()}};
   if (plan.batch) result["batch"] = *plan.batch;
-  if (!plan.within && !plan.pipeline) result["waits"] = kOrders[static_cast<int>(plan.order)];
+  if (!plan.sequence.empty()) result["order"] = plan.sequence;
   if (plan.purpose == "training") result["loss"] = plan.loss, result["update"] = plan.update;
   json nodes = json::array(), given = json::array(), exchanges = json::array();
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
@@ -266,7 +265,12 @@ Plan read(const json& file, bool is_inner) {
   plan.processes = whole_number(file, "processes", 1, kMostProcesses);
   plan.strategy = text_of(file, "strategy");
   plan.graph_hash = text_of(file, "graph");
-  if (file.contains("waits")) plan.order = static_cast<WaitOrder>(one_of(text_of(file, "waits"), kOrders));
+  if (file.contains("order"))
+    for (const json& n : at(file, "order")) {
+      if (!n.is_number_unsigned() || n.get<std::uint64_t>() >= at(file, "nodes").size())
+        refuse("\"order\" has a node " + n.dump());
+      plan.sequence.push_back(n.get<std::size_t>());
+    }
   for (const json& node : at(file, "nodes"))
     plan.cuts.push_back(node.contains("cut") ? std::optional(read_cut(node.at("cut"))) : std::nullopt);
   if (file.contains("recomputed")) {

@@ -4,6 +4,7 @@
 //
 //   MatMul(x, w) => Concat(MatMul(Slice(x; 0, A), w), MatMul(Slice(x; A, B), w); axis=0)                          samples
 //   MatMul(x, w) => MatMul(Slice(x; 0, A), Slice(w; 0, A)) + MatMul(Slice(x; A, B), Slice(w; A, B))              partial sums
+//   MatMul(x + y, w) => MatMul(x, w) + MatMul(y, w)                                                  of partial sums: linearity
 //
 // A rule cuts in two, at any place. Its second part is the same operator, to which the rule applies again: cuts into any number
 // of parts of any sizes follow by induction. Of windows the rule is also proved for the operator without a pad in front, as it
@@ -35,14 +36,14 @@ struct Share {
     kWhole,    // all of it
     kCut,      // the rows of its units
     kFirst,    // an operand that is added once: the first process has it, the others have zeros
-    kPartial,  // an output of the full size whose elements are to be combined over all processes
+    kPartial,  // a tensor of the full size whose elements are to be combined over all processes
   };
   Kind kind = Kind::kWhole;
   std::size_t axis = 0;  // kCut
   Index unit = 1;        // kCut: rows a unit
   Index before = 0;      // kCut, operands: rows in front of the first unit's that are read as well
   Index after = 0;       // kCut, operands: rows behind the last unit's; below 0 where its own last rows are not read
-  Reduction reduction = Reduction::kSum;  // kPartial
+  Reduction reduction = Reduction::kSum;  // kPartial; of operands only sums
   Index rows_after() const;               // that a part has beside its own: `after`, at least 0
   friend bool operator==(const Share&, const Share&) = default;
 };
@@ -77,6 +78,8 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 
   bool has_windows() const;  // parts of an operand overlap
+  // Are operands cut? Else each process does all of the work, on partial sums: what is linear in them gives partial sums.
+  bool divides() const;
 };
 std::string to_string(const Cut& cut);  // "x cut along 0; w whole => y cut along 0"
 

@@ -51,7 +51,8 @@ class RuleBuilder {
       if (c.kind == AttributeChange::Kind::kScaled) set_entry(attributes_, c.place, symbols_(c.multiplier) * both);
   }
 
-  Rule run(const std::string& name) {
+  // The rule of one output: that of several at once takes far longer to prove.
+  Rule run(const std::string& name, std::uint32_t output) {
     Rule rule;
     rule.name = name;
     rule.description = op_.name() + " in two parts";
@@ -59,25 +60,22 @@ class RuleBuilder {
     for (std::size_t k = 0; k < whole_.size(); ++k) {
       operands.push_back(PatternValue::absent());
       if (!whole_[k]) continue;
-      operands.back() = PatternValue::input(static_cast<std::uint32_t>(rule.inputs.size()));
-      PatternInput input;
-      input.name = "x" + std::to_string(k);
-      input.shape.front = whole_[k]->shape;
-      input.shape.open = false;
-      input.type = {TypePattern::Kind::kFixed, whole_[k]->type, ""};
-      rule.inputs.push_back(std::move(input));
+      operands.back() = add_input(rule, "x", k);
+      if (cut_.operands[k].kind != Share::Kind::kPartial) continue;
+      sums_[k] = {operands.back(), add_input(rule, "y", k)};
+      operands.back() = add(rule.source, "Add", {}, {sums_[k].first, sums_[k].second});
     }
     while (!operands.empty() && operands.back().kind == PatternValue::Kind::kAbsent) operands.pop_back();
     const auto outputs = static_cast<std::uint32_t>(cut_.outputs.size());
     rule.source.nodes.push_back({&op_, literals(attributes_), operands, outputs});
+    const auto whole = static_cast<std::uint32_t>(rule.source.nodes.size() - 1);
     const PatternValue first = part(rule.target, operands, true, outputs), second = part(rule.target, operands, false, outputs);
-    for (std::uint32_t o = 0; o < outputs; ++o) {
-      rule.source.outputs.push_back(PatternValue::node(0, o));
-      rule.target.outputs.push_back(
-          combined(rule.target, cut_.outputs[o], {first.kind, first.number, o}, {second.kind, second.number, o}));
-    }
+    rule.source.outputs.push_back(PatternValue::node(whole, output));
+    rule.target.outputs.push_back(
+        combined(rule.target, cut_.outputs[output], {first.kind, first.number, output}, {second.kind, second.number, output}));
     rule.source = canonical(rule.source);
     rule.target = canonical(rule.target);
+    if (!cut_.divides()) return rule;
     rule.conditions.push_back(less_equal(1, kFirstUnits));
     rule.conditions.push_back(less_equal(1, kSecondUnits));
     // Halos lie in the neighbour's part.
@@ -93,6 +91,16 @@ class RuleBuilder {
   }
 
  private:
+  PatternValue add_input(Rule& rule, const std::string& name, std::size_t k) const {
+    PatternInput input;
+    input.name = name + std::to_string(k);
+    input.shape.front = whole_[k]->shape;
+    input.shape.open = false;
+    input.type = {TypePattern::Kind::kFixed, whole_[k]->type, ""};
+    rule.inputs.push_back(std::move(input));
+    return PatternValue::input(static_cast<std::uint32_t>(rule.inputs.size() - 1));
+  }
+
   // A number of a size stands for any; equal numbers for equal ones. 1 is what broadcasts.
   Index any(const Index& size) {
     const auto number = size.constant();
@@ -131,6 +139,7 @@ class RuleBuilder {
       const Indices& shape = whole_[k]->shape;
       if (s.kind == Share::Kind::kFirst && !is_first)
         parts[k] = add(side, "Fill", {{"value", Real(0)}, {"shape", shape}, {"type", whole_[k]->type}}, {});
+      if (s.kind == Share::Kind::kPartial) parts[k] = is_first ? sums_.at(k).first : sums_.at(k).second;
       if (s.kind != Share::Kind::kCut) continue;
       const Index unit = symbols_(s.unit);
       Indices begin(shape.size(), Index(0)), length = shape;
@@ -176,9 +185,10 @@ class RuleBuilder {
   const Operator& op_;
   const Cut& cut_;
   Symbols symbols_;
-  std::map<std::int64_t, Index> numbers_;         // the variables that stand for numbers
-  OperandTypes types_;                            // of the model
-  std::vector<std::optional<TensorType>> whole_;  // of the rule's source
+  std::map<std::size_t, std::pair<PatternValue, PatternValue>> sums_;  // of operands that are held as partial sums
+  std::map<std::int64_t, Index> numbers_;                              // the variables that stand for numbers
+  OperandTypes types_;                                                 // of the model
+  std::vector<std::optional<TensorType>> whole_;                       // of the rule's source
   Attributes attributes_;
 };
 
@@ -193,7 +203,8 @@ void require_fit(const Operator& op, const Attributes& attributes, OperandTypes 
           "it has " + std::to_string(definition.outputs().size()) + " outputs");
   for (std::size_t k = 0; k < types.size(); ++k) {
     const Share& s = cut.operands[k];
-    require(s.kind != Share::Kind::kPartial, "operands are not held in part");
+    require(s.kind != Share::Kind::kPartial || (types[k] && is_real(types[k]->type) && s.reduction == Reduction::kSum),
+            "operand " + std::to_string(k) + " is no partial sum");
     require(s.kind != Share::Kind::kCut || (types[k] && s.axis < types[k]->rank()),
             "operand " + std::to_string(k) + " has no axis " + std::to_string(s.axis));
   }
@@ -217,7 +228,11 @@ void require_fit(const Operator& op, const Attributes& attributes, OperandTypes 
 std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut,
                             SizesInRule sizes) {
   require_fit(op, attributes, types, cut);
-  std::vector<Rule> rules{RuleBuilder(op, attributes, types, cut, sizes).run("cut")};
+  std::vector<Rule> rules;
+  const auto add_rules = [&](const Attributes& of, OperandTypes operands, const Cut& c, const std::string& name) {
+    for (std::uint32_t o = 0; o < c.outputs.size(); ++o) rules.push_back(RuleBuilder(op, of, operands, c, sizes).run(name, o));
+  };
+  add_rules(attributes, types, cut, "cut");
   // The operator behind a first cut has no pad in front, and the rows that the first unit reads in front of its own are rows of
   // the operand's. Where that is the same operator on an operand like the first, the rule above is about it as well.
   const bool is_other = std::any_of(cut.changes.begin(), cut.changes.end(),
@@ -236,7 +251,7 @@ std::vector<Rule> cut_rules(const Operator& op, const Attributes& attributes, Op
   Attributes without_pad = attributes;
   for (const AttributeChange& c : cut.changes)
     if (c.kind == AttributeChange::Kind::kFrontPad) set_entry(without_pad, c.place, 0);
-  rules.push_back(RuleBuilder(op, without_pad, rest, behind, sizes).run("cut_behind"));
+  add_rules(without_pad, rest, behind, "cut_behind");
   return rules;
 }
 

@@ -37,7 +37,17 @@ TEST_CASE("cuts: found and proved") {
   CutFinder finder;
   const Indices two{2, 2}, ones{1, 1};
   const std::vector<Sample> samples{
-      {"Add", {}, {{8, 16}, {16}}, "axis 0, whole => axis 0\naxis 1, axis 0 => axis 1\n"},
+      {"Add",
+       {},
+       {{8, 16}, {16}},
+       "axis 0, whole => axis 0\naxis 1, axis 0 => axis 1\npartial sums, partial sums => partial sums\n"
+       "partial sums, added once => partial sums\nadded once, partial sums => partial sums\n"},
+      {"Mul",
+       {},
+       {{8, 16}, {8, 1}},
+       "axis 0, axis 0 => axis 0\naxis 1, whole => axis 1\npartial sums, whole => partial sums\n"
+       "whole, partial sums => partial sums\n"},
+      {"Sigmoid", {}, {{8}}, "axis 0 => axis 0\n"},
       {"MatMul",
        {},
        {{n("N"), 12, n("T"), 64}, {n("N"), 12, 64, n("T")}},
@@ -47,7 +57,10 @@ TEST_CASE("cuts: found and proved") {
        {},
        {{8, 16}, {16, 32}, {32}},
        "axis 0, whole, whole => axis 0\nwhole, axis 1, axis 0 => axis 1\naxis 1, axis 0, added once => partial sums\n"},
-      {"Reshape", {{"shape", Indices{8, 4, 6}}}, {{32, 6}}, "axis 0 by 4 => axis 0\naxis 1 => axis 2\n"},
+      {"Reshape",
+       {{"shape", Indices{8, 4, 6}}},
+       {{32, 6}},
+       "axis 0 by 4 => axis 0\naxis 1 => axis 2\npartial sums => partial sums\n"},
       {"Softmax", {{"axis", Index(-1)}}, {{8, 12, 16}}, "axis 0 => axis 0\naxis 1 => axis 1\n"},
       {"Conv",
        {{"strides", two}, {"pads_begin", ones}, {"pads_end", ones}},
@@ -63,7 +76,7 @@ TEST_CASE("cuts: found and proved") {
       {"Reshape",
        {{"shape", Indices{8, 16, 32}}},
        {{8, 16, 4, 8}},
-       "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 => axis 2 by 8\n"},
+       "axis 0 => axis 0\naxis 1 => axis 1\naxis 2 => axis 2 by 8\npartial sums => partial sums\n"},
       {"ReduceMax", {{"axes", Indices{1}}}, {{8, 16}}, "axis 0 => axis 0\naxis 1 => partial maxima\n"},
   };
   for (const Sample& s : samples) {

@@ -73,6 +73,67 @@ Index at_least_zero(const Index& value) {
 
 }  // namespace
 
+namespace {
+
+// How an element depends on some operands.
+enum class Degree { kZero, kNone, kLinear, kOther };
+
+Degree sum_of(Degree a, Degree b) {
+  if (a == Degree::kZero) return b;
+  return b == Degree::kZero || a == b ? a : Degree::kOther;
+}
+Degree product_of(Degree a, Degree b) {
+  if (a == Degree::kOther || b == Degree::kOther) return Degree::kOther;
+  if (a == Degree::kZero || b == Degree::kZero) return Degree::kZero;
+  if (a == Degree::kNone) return b;
+  return b == Degree::kNone ? a : Degree::kOther;
+}
+
+Degree degree_of(const Element& e, const std::function<bool(std::size_t)>& in) {
+  bool at_contents = false;
+  const auto look = [&](const Index& index) {
+    for_each_atom(index, [&](const Atom& a) {
+      if (a.kind == Atom::Kind::kLoad && degree_of(a.element, in) > Degree::kNone) at_contents = true;
+    });
+  };
+  for (const Index& p : e->position) look(p);
+  if (e->kind == Kind::kFromIndex) look(e->index);
+  if (e->kind == Kind::kReduce) look(e->bound);
+  for (const Condition& c : e->conditions) look(c.left), look(c.right);
+  if (at_contents) return Degree::kOther;
+  std::vector<Degree> of;
+  for (const Element& argument : e->arguments) of.push_back(degree_of(argument, in));
+  const bool none = std::all_of(of.begin(), of.end(), [](Degree d) { return d <= Degree::kNone; });
+  switch (e->kind) {
+    case Kind::kConstant:
+      return e->scalar == Scalar::kReal && e->real == Real(0) ? Degree::kZero : Degree::kNone;
+    case Kind::kFromIndex:
+      return Degree::kNone;
+    case Kind::kRead:
+      return in(static_cast<std::size_t>(e->operand)) ? Degree::kLinear : Degree::kNone;
+    case Kind::kAdd:
+    case Kind::kChoose:
+      return sum_of(of[0], of[1]);
+    case Kind::kSelect:
+      return of[0] <= Degree::kNone ? sum_of(of[1], of[2]) : Degree::kOther;
+    case Kind::kMultiply:
+      return product_of(of[0], of[1]);
+    case Kind::kDivide:
+      return of[1] <= Degree::kNone ? of[0] : Degree::kOther;
+    case Kind::kConvert:
+      if (none) return Degree::kNone;
+      return e->scalar == Scalar::kReal && e->arguments[0]->scalar == Scalar::kReal ? of[0] : Degree::kOther;
+    default:
+      return none ? Degree::kNone : Degree::kOther;
+  }
+}
+
+}  // namespace
+
+bool is_linear(const Element& element, const std::function<bool(std::size_t operand)>& in) {
+  return element && degree_of(element, in) == Degree::kLinear;
+}
+
 std::vector<Read> reads_of(const Output& output) {
   std::vector<Read> reads;
   std::vector<Variable> around;

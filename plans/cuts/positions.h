@@ -2,6 +2,7 @@
 // divided.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,10 @@ std::vector<Read> reads_of(const Output& output);
 // The reductions of an output's element that add up (or take the maximum of, ...) the whole of it but for operands that are
 // added outside: their variables can be divided.
 std::vector<Variable> divisible_reductions(const Output& output);
+
+// Is the element a sum of a few products of one read of these operands each with what does not depend on them? Sums over a
+// range are left out: they are work, which partial sums do not divide.
+bool is_linear(const Element& element, const std::function<bool(std::size_t operand)>& in);
 
 // How the operands are shared if the variable is divided into units of `unit` of its values; nothing if one cannot be. What no
 // read of this output mentions stays kWhole.

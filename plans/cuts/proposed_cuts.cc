@@ -11,6 +11,7 @@ namespace rewright::plans {
 namespace {
 
 constexpr std::size_t kMostVariants = 8;  // of one division of the work
+constexpr std::size_t kMostSummed = 4;    // operands of an operator that is looked at for linearity
 
 // All numbers in the attributes.
 std::vector<std::pair<AttributeEntry, Index>> entries_of(const Attributes& attributes) {
@@ -60,11 +61,38 @@ class Proposals {
         partial.reduction = variable.reduction->reduction;
         add_variants({variable.size, std::move(*shares), {partial}, {}});
       }
+    add_sums();
     return std::move(cuts_);
   }
 
  private:
   static bool is_cut(const Share& s) { return s.kind == Share::Kind::kCut; }
+
+  // Partial sums of operands in which the result is linear together: all of them, or one of them where the others are added
+  // once.
+  void add_sums() {
+    if (definition_.outputs().size() != 1 || types_.size() > kMostSummed) return;
+    const Output& output = definition_.outputs()[0];
+    if (output.type.type != DataType::kFloat && output.type.type != DataType::kDouble) return;
+    for (std::size_t set = 1; set < std::size_t{1} << types_.size(); ++set) {
+      const auto is_in = [&](std::size_t k) { return (set >> k & 1) > 0; };
+      std::vector<std::size_t> members;
+      bool all_alike = true;
+      for (std::size_t k = 0; k < types_.size(); ++k)
+        if (is_in(k)) members.push_back(k), all_alike = all_alike && types_[k] && types_[k]->type == output.type.type;
+      if (!all_alike || !is_linear(output.element, is_in)) continue;
+      Cut cut{1, std::vector<Share>(types_.size()), {{Share::Kind::kPartial}}, {}};
+      for (const std::size_t k : members) cut.operands[k].kind = Share::Kind::kPartial;
+      cuts_.push_back(cut);
+      for (const std::size_t k : members) {
+        if (members.size() == 1) break;
+        Cut once = cut;
+        for (const std::size_t other : members)
+          if (other != k) once.operands[other].kind = Share::Kind::kFirst;
+        cuts_.push_back(std::move(once));
+      }
+    }
+  }
 
   // The shares of the other outputs: along an axis for which the operands are shared alike.
   bool complete(Cut& cut) {
@@ -200,6 +228,10 @@ class Proposals {
 };
 
 }  // namespace
+
+bool Cut::divides() const {
+  return std::any_of(operands.begin(), operands.end(), [](const Share& s) { return s.kind == Share::Kind::kCut; });
+}
 
 bool Cut::has_windows() const {
   return std::any_of(operands.begin(), operands.end(), [](const Share& s) {

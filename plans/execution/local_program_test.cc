@@ -125,7 +125,7 @@ TEST_CASE("local programs: random plans that compute values again") {
     INFO("seed " << seed << "\n" << text);
     const Plan read = read_plan(text, "test");
     CHECK(read.recomputed == recomputed);
-    CHECK(read.order == plan.order);
+    CHECK(read.sequence == plan.sequence);
     CHECK(check_plan(read, changed.graph, {}).reason.empty());
     testing::require_close(g.graph, by_processes(read, changed.graph, g.inputs), interpret(g.graph, g.inputs), {});
     // Each copy is computed: no piece joins it with what it repeats.

@@ -1,9 +1,13 @@
 #include "plans/groups/execution_order.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <tuple>
+
+#include "base/error.h"
 
 namespace rewright::plans {
 
@@ -28,8 +32,10 @@ class OrderMaker {
   }
 
   ExecutionOrder make() {
-    for (std::size_t n = 0; n < is_between_.size(); ++n) set_level(n, least_level(n));
-    if (partition_.order == WaitOrder::kLate) put_off_waits();
+    if (partition_.sequence.empty())
+      for (std::size_t n = 0; n < is_between_.size(); ++n) set_level(n, least_level(n));
+    else
+      follow_sequence();
     put_off_beginnings();
     put_in_order();
     return std::move(result_);
@@ -69,59 +75,33 @@ class OrderMaker {
       if (v != kNoValue) result_.value_level[v] = is_between_[n] ? level + 1 : level;
   }
 
-  // ---- Nodes that wait for nothing urgent
+  // ---- A given order
 
-  // An exchange or, of an exchange between groups, its result: what a node may wait for.
-  struct Source {
-    bool between = false;
-    std::size_t number = 0;
-  };
-  std::optional<Source> source_of(ValueId v, const std::optional<std::size_t>& exchange) const {
-    if (exchange) return Source{false, *exchange};
-    const std::int32_t producer = producers_[v];
-    if (producer >= 0 && is_between_[static_cast<std::size_t>(producer)]) return Source{true, v};
-    return std::nullopt;
+  [[noreturn]] static void refuse(std::size_t n) {
+    throw Error(ErrorCode::kBadInput, "its order has node " + std::to_string(n) + " not where it can be computed, or not once");
   }
 
-  // The last level at which each node may be computed, or exchange, so that no more levels are needed.
-  std::vector<int> last_levels() const {
-    int end = 0;
-    for (std::size_t n = 0; n < is_between_.size(); ++n)
-      if (!is_between_[n]) end = std::max(end, result_.node_level[n]);
-    std::vector<int> limit(graph_.value_count(), kNoLimit), last(is_between_.size());
-    for (std::size_t n = is_between_.size(); n-- > 0;) {
-      int level = kNoLimit;
-      for (const ValueId v : node(n).outputs)
-        if (v != kNoValue) level = std::min(level, limit[v]);
-      last[n] = is_between_[n] ? std::min(level - 1, end) : std::min(level, end);
-      for_operands(n, [&](ValueId v, const auto& exchange) { limit[v] = std::min(limit[v], last[n] - (exchange ? 1 : 0)); });
-    }
-    return last;
-  }
-
-  void put_off_waits() {
-    const std::vector<int> last = last_levels();
-    // Does something that cannot be put off read the result?
-    std::vector<bool> urgent(exchanges_.size()), urgent_value(graph_.value_count());
-    for (std::size_t n = 0; n < is_between_.size(); ++n)
-      for_operands(n, [&](ValueId v, const auto& exchange) {
-        const auto source = source_of(v, exchange);
-        if (!source || last[n] > arrival(v, exchange)) return;
-        (source->between ? urgent_value : urgent)[source->number] = true;
-      });
-    for (std::size_t n = 0; n < is_between_.size(); ++n) {
-      int level = least_level(n), without = 0;
-      bool can_wait = !is_between_[n];
-      for_operands(n, [&](ValueId v, const auto& exchange) {
-        const auto source = source_of(v, exchange);
-        if (!source)
-          without = std::max(without, result_.value_level[v]);
-        else if (arrival(v, exchange) == level && (source->between ? urgent_value : urgent)[source->number])
-          can_wait = false;
-      });
-      if (can_wait && level > without) level = std::max(level, last[n]);
+  // Levels go up where a node needs the result of an exchange that cannot be there yet.
+  void follow_sequence() {
+    std::vector<bool> done(is_between_.size());
+    const std::function<void(std::size_t)> require_done = [&](std::size_t n) {
+      if (done[n]) return;
+      if (!is_between_[n]) refuse(n);
+      for (const ValueId v : node(n).inputs)
+        if (v != kNoValue && producers_[v] >= 0) require_done(static_cast<std::size_t>(producers_[v]));
+      set_level(n, least_level(n));
+      done[n] = true;
+    };
+    int level = 0;
+    for (const std::size_t n : partition_.sequence) {
+      if (n >= done.size() || done[n] || is_between_[n]) refuse(n);
+      for (const ValueId v : node(n).inputs)
+        if (v != kNoValue && producers_[v] >= 0) require_done(static_cast<std::size_t>(producers_[v]));
+      level = std::max(level, least_level(n));
       set_level(n, level);
+      done[n] = true;
     }
+    for (std::size_t n = 0; n < done.size(); ++n) require_done(n);
   }
 
   // Given values that groups exchange need not be there from the beginning, and what is computed again before it is read.
@@ -133,7 +113,7 @@ class OrderMaker {
         if (v != kNoValue) first = std::min(first, needed[v]);
       if (is_between_[n] && producers_[node(n).inputs[0]] < 0 && first < kNoLimit)
         set_level(n, std::max(result_.node_level[n], first - 2));
-      if (!partition_.again.empty() && partition_.again[n] && first < kNoLimit)
+      if (partition_.sequence.empty() && !partition_.again.empty() && partition_.again[n] && first < kNoLimit)
         set_level(n, std::max(result_.node_level[n], first));
       for_operands(n, [&](ValueId v, const auto& exchange) {
         needed[v] = std::min(needed[v], result_.node_level[n] - (exchange ? 1 : 0));
@@ -144,7 +124,8 @@ class OrderMaker {
   // ---- Queues
 
   void put_in_order() {
-    for (std::size_t n = 0; n < is_between_.size(); ++n)
+    result_.nodes = partition_.sequence;
+    for (std::size_t n = 0; n < is_between_.size() && partition_.sequence.empty(); ++n)
       if (!is_between_[n]) result_.nodes.push_back(n);
     std::stable_sort(result_.nodes.begin(), result_.nodes.end(),
                      [&](std::size_t a, std::size_t b) { return result_.node_level[a] < result_.node_level[b]; });

@@ -6,9 +6,8 @@
 // the values are computed: exchanges in a row of one value follow each other. Given values are exchanged a level before the
 // first one that reads them.
 //
-// Most exchanges of a training step add up gradients, for which only updates wait. In the order kLate, a node that waits for an
-// exchange which nothing urgent waits for is put into the last level that its own readers allow: so computing does not stand
-// still, but what was exchanged stays in memory for longer. Nodes that are computed again are of the level that reads them.
+// A partition may give the order itself (Partition::sequence, list_schedule.h): then a level ends where a node needs an
+// exchange that cannot be done before. Else nodes that are computed again are of the level that reads them.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +34,8 @@ struct ExecutionOrder {
   std::vector<Step> exchanges;  // in order
 };
 
-// `exchanges`: those of exchanges_of() for the partition, whose `order` this follows. `between`: nodes that exchange between
-// groups.
+// `exchanges`: those of exchanges_of() for the partition. `between`: nodes that exchange between groups. Throws
+// Error(kBadInput) for a sequence that does not have each node once, behind what it reads.
 ExecutionOrder execution_order(const Graph& graph, const Partition& partition, const std::vector<PlannedExchange>& exchanges,
                                const std::map<std::size_t, BetweenGroups>& between);
 

@@ -157,7 +157,7 @@ std::string why_not_alike(const NodeChoice& choice, std::int64_t processes) {
   if (!choice.cut) return {};
   for (const AttributeChange& c : choice.cut->changes)
     if (c.kind != AttributeChange::Kind::kScaled) return "its first or last part has a pad of its own";
-  bool even = choice.cut->units.value() % processes == 0;
+  bool even = !choice.cut->divides() || choice.cut->units.value() % processes == 0;
   for (const Holding& h : choice.gives) even = even && is_even(h, processes);
   for (const Need& need : choice.needs) {
     if (need.before > 0 || need.after > 0) return "its parts need rows of their neighbours";

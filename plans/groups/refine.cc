@@ -32,7 +32,7 @@ std::vector<Changeable> changeable(const Graph& graph, ChoiceFinder& choices, co
   std::vector<Changeable> by_node(classes.nodes), by_value(classes.values), result;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     Changeable& part = by_node[classes.of_node[n]];
-    if (part.members.empty()) part.choices = choices.of(graph, *nodes[n]);
+    if (part.members.empty()) part.choices = choices.within_reach(graph, producers, *nodes[n]);
     part.members.push_back(n);
   }
   for (ValueId v = 0; v < graph.value_count(); ++v) {

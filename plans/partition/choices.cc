@@ -49,13 +49,14 @@ void share_zeros(const Graph& graph, const Node& node, NodeChoice& choice) {
 std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<TensorType>& results, const Cut& cut,
                                       std::int64_t processes) {
   const auto units = known(cut.units);
-  if (!units || *units < processes) return std::nullopt;
+  if (!units || (cut.divides() && *units < processes)) return std::nullopt;
   NodeChoice c;
   c.cut = cut;
   for (std::size_t k = 0; k < types.size(); ++k) {
     const Share& s = cut.operands[k];
     Need need;
     need.once = s.kind == Share::Kind::kFirst;
+    if (s.kind == Share::Kind::kPartial) need.holding = partial(s.reduction);
     if (types[k] && s.kind == Share::Kind::kCut) {
       const auto unit = known(s.unit), before = known(s.before), after = known(s.rows_after());
       const auto rows = known(types[k]->shape[s.axis]);
@@ -90,6 +91,27 @@ double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& ch
   const Index most = (choice.cut->units.value() + processes - 1) / processes;
   const auto part = part_types(types, *choice.cut, most, false, false);
   return seconds(*node.op, part_attributes(node.attributes, *choice.cut, most, false, false), part);
+}
+
+std::vector<NodeChoice> ChoiceFinder::within_reach(const Graph& graph, std::span<const std::int32_t> producers,
+                                                   const Node& node) {
+  std::vector<NodeChoice> result = of(graph, node);
+  std::erase_if(result, [&](const NodeChoice& choice) {
+    for (std::size_t k = 0; k < choice.needs.size(); ++k) {
+      const Holding& needed = choice.needs[k].holding;
+      if (node.inputs[k] == kNoValue || needed.kind != Holding::Kind::kPartial) continue;
+      const std::int32_t from = producers[node.inputs[k]];
+      if (from < 0) return true;
+      const Node& producer = *graph.nodes()[static_cast<std::size_t>(from)];
+      const auto port = std::find(producer.outputs.begin(), producer.outputs.end(), node.inputs[k]) - producer.outputs.begin();
+      const auto& given = of(graph, producer);
+      if (std::none_of(given.begin(), given.end(),
+                       [&](const NodeChoice& c) { return c.gives[static_cast<std::size_t>(port)] == needed; }))
+        return true;
+    }
+    return false;
+  });
+  return result;
 }
 
 const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node) {

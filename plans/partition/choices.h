@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "graph/graph.h"
@@ -48,6 +49,8 @@ class ChoiceFinder {
 
   // The first one is the whole operator. A cut into fewer units than processes is none.
   const std::vector<NodeChoice>& of(const Graph& graph, const Node& node);
+  // Without those that need partial sums of what can only be had otherwise.
+  std::vector<NodeChoice> within_reach(const Graph& graph, std::span<const std::int32_t> producers, const Node& node);
 
  private:
   std::int64_t processes_;

@@ -27,26 +27,25 @@ class Program {
   Program(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options)
       : graph_(graph), options_(options), classes_(classes_of(graph, kAlikeDistance)) {
     const auto nodes = graph.nodes();
+    producers_ = graph.producers();
     first_node_.assign(classes_.nodes, -1), node_count_.assign(classes_.nodes, 0);
     choices_.resize(classes_.nodes);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       const std::uint32_t c = classes_.of_node[n];
       if (node_count_[c]++ > 0) continue;
       first_node_[c] = static_cast<std::int32_t>(n);
-      choices_[c] = choices.of(graph, *nodes[n]);
+      choices_[c] = choices.within_reach(graph, producers_, *nodes[n]);
     }
     value_count_.assign(classes_.values, 0), first_value_.assign(classes_.values, kNoValue);
     const auto users = graph.users();
-    const auto producers = graph.producers();
     std::set<ValueId> outputs;
     for (const GraphOutput& o : graph.outputs()) outputs.insert(o.value);
     for (ValueId v = 0; v < graph.value_count(); ++v) {
       if (users[v].empty() && outputs.count(v) == 0) continue;
-      if (producers[v] < 0 && !graph.is_constant(v) && !graph.is_input(v)) continue;
+      if (producers_[v] < 0 && !graph.is_constant(v) && !graph.is_input(v)) continue;
       const std::uint32_t c = classes_.of_value[v];
       if (value_count_[c]++ == 0) first_value_[c] = v;
     }
-    producers_ = producers;
   }
 
   Partition solve() {

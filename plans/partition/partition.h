@@ -6,6 +6,7 @@
 // surroundings choose alike, so that a network of many equal layers is a small program.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -37,14 +38,11 @@ struct PartitionOptions {
   int seed = 0;
 };
 
-// When processes wait for exchanges that nothing urgent needs, such as sums of gradients for updates: as soon as the result may
-// be there, or as late as possible (plans/groups/execution_order.h). Late waits are short, and need memory.
-enum class WaitOrder { kEarly, kLate };
-
 struct Partition {
   std::vector<NodeChoice> nodes;  // by position in the graph
   std::vector<Holding> given;     // by value; of computed ones without meaning
-  WaitOrder order = WaitOrder::kEarly;
+  // The order in which nodes are computed (plans/groups/execution_order.h); empty: level by level.
+  std::vector<std::size_t> sequence;
   std::vector<bool> again;      // nodes that compute what others have computed before; empty: none
   double seconds = 0;           // computing and exchanging, one after the other
   double exchange_seconds = 0;  // of these

@@ -63,6 +63,7 @@ class MicroBatchCutter {
 
   // Without anything of one micro-batch a node is computed once.
   std::optional<std::pair<double, int>> cost_of(const Node& node, const NodeChoice& choice) const {
+    if (choice.cut && !choice.cut->divides()) return std::nullopt;  // sums over micro-batches are added up where they are made
     double bytes = 0;
     bool has_parts = false;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {

@@ -123,7 +123,7 @@ Plan again_by(const std::string& strategy, PlannedGraph planned, std::int64_t pr
   planned.graph = std::move(changed.graph);
   Plan plan = planned_by(strategy, planned, processes);
   plan.recomputed = std::move(recomputed), plan.again = std::move(changed.again);
-  plan.order = plans::WaitOrder::kLate;
+  plan.sequence = testing::random_sequence(random, planned.graph);
   return plan;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
+#include "plans/groups/list_schedule.h"
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
 #include "runtime/planned/pipeline_planner.h"
@@ -277,17 +278,23 @@ class Planner {
     return result;
   }
 
+  static std::vector<std::size_t> listed(const Work& work, const Found& found) {
+    static const std::map<std::size_t, plans::BetweenGroups> kNone;
+    return list_schedule(work.graph, found.partition, exchanges_of(work.graph, found.partition, found.options), found.options,
+                         work.group ? work.group->exchanges : kNone);
+  }
+
   bool fits(const Candidate& candidate) const { return candidate.plan.predicted->most_bytes() <= machine_.memory(); }
 
-  // Simulates a partition with late waits, or with early ones where memory needs them. Keeps it as the `best` if it is: one
-  // that fits, and takes less time; as long as none fits, one that needs less memory.
+  // Simulates a partition in the order of a list schedule, or level by level where memory needs that. Keeps it as the `best` if
+  // it is: one that fits, and takes less time; as long as none fits, one that needs less memory.
   Candidate tried(Found found, const std::vector<Recomputation>& recomputed, std::optional<Candidate>& best) {
     const Work work = found.work();
-    std::optional<Candidate> candidate;
-    for (const plans::WaitOrder order : {plans::WaitOrder::kLate, plans::WaitOrder::kEarly}) {
-      found.partition.order = order;
+    found.partition.sequence = listed(work, found);
+    std::optional<Candidate> candidate = simulated(work, found.partition, found.options, found.groups);
+    if (!fits(*candidate)) {
+      found.partition.sequence.clear();
       candidate = simulated(work, found.partition, found.options, found.groups);
-      if (fits(*candidate)) break;
     }
     candidate->plan.recomputed = recomputed;
     const plans::PlanPrediction& now = *candidate->plan.predicted;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plans/groups/list_schedule.h"
 #include "plans/groups/step.h"
 #include "plans/machines/machine_file.h"
 #include "runtime/testing.h"
@@ -50,6 +51,7 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
   const Graph& graph = planned.graph;
   plans::PartitionOptions options;
   options.processes = static_cast<std::int64_t>(machine.devices());
+  options.latency = 1e-7, options.seconds_per_byte = 1e-8;
   plans::ChoiceFinder choices(options.processes, device_seconds(machine));
   Partition partition;
   partition.given.resize(graph.value_count()), partition.nodes.resize(graph.nodes().size());
@@ -67,16 +69,18 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
       }
       return;
     }
-    for (const plans::WaitOrder order : {plans::WaitOrder::kEarly, plans::WaitOrder::kLate}) {
-      partition.order = order;
-      plans::Simulation simulation(machine);
-      try {
+    try {
+      const auto exchanges = exchanges_of(graph, partition, options);
+      for (const bool listed : {false, true}) {
+        partition.sequence.clear();
+        if (listed) partition.sequence = list_schedule(graph, partition, exchanges, options, {});
+        plans::Simulation simulation(machine);
         simulate_step(simulation, graph, partition, options);
-      } catch (const Error&) {
-        return;  // an operand cannot be had as it is needed
+        simulation.run();
+        best = std::min(best, simulation.seconds());
       }
-      simulation.run();
-      best = std::min(best, simulation.seconds());
+    } catch (const Error&) {
+      return;  // an operand cannot be had as it is needed
     }
   };
   const std::function<void(std::size_t)> cut = [&](std::size_t n) {
