@@ -162,7 +162,9 @@ def make(estimator, data, target, path):
     x = data(SAMPLES, 1)
     estimator.fit(as_table(x), target(x))
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") or type(last).__name__ == "SVC" else None
+    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") or type(last).__name__ == "SVC" else {}
+    # ONNX Runtime refuses a locale that is not installed; this one is everywhere.
+    options.update({id(step): {"locale": "C"} for _, step in getattr(estimator, "steps", []) if type(step).__name__.endswith("Vectorizer")})
     kinds = {"f": FloatTensorType, "i": Int64TensorType, "O": StringTensorType}
     inputs = x if isinstance(x, dict) else {"X": x}
     types = [(name, kinds[column.dtype.kind]([None, column.shape[1]])) for name, column in inputs.items()]

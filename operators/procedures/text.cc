@@ -1,13 +1,17 @@
 // Strings: joining, splitting, normalizing, matching, and counting n-grams.
+#include <locale.h>
+#include <wctype.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <regex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "operators/procedures/pattern.h"
 #include "operators/procedures/procedures.h"
 #include "operators/tensor_parts.h"
 
@@ -108,30 +112,54 @@ void run_string_split(Call& call) {
   call.give(Tensor::from_integers(DataType::kInt64, x.sizes(), counts));
 }
 
-// Only letters of ASCII and of Latin-1 in UTF-8 (whose lower and upper forms are 0x20 apart in the second byte).
+// The C library's table of Unicode's letters, whatever locales are installed; null without it.
+locale_t letters() {
+  static const locale_t made = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  return made;
+}
+
+void append_code(std::string& text, std::uint32_t code) {
+  constexpr std::uint32_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  text += static_cast<char>(kFirst[more] | code >> (6 * more));
+  for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3f));
+}
+
+// Each code point in its lower or upper form. Bytes that are no UTF-8 stay.
 std::string in_case(std::string text, bool upper) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const char low = upper ? 'a' : 'A', high = upper ? 'z' : 'Z';
-    if (text[i] >= low && text[i] <= high) text[i] = static_cast<char>(text[i] ^ 0x20);
-    if (c != 0xc3 || i + 1 == text.size()) continue;
-    const auto next = static_cast<unsigned char>(text[i + 1]);
-    const unsigned first = upper ? 0xa0 : 0x80;
-    if (next >= first && next <= first + 0x1e && next != first + 0x17) text[i + 1] = static_cast<char>(next ^ 0x20);
-    ++i;
+  const char low = upper ? 'a' : 'A', high = upper ? 'z' : 'Z';
+  bool is_plain = true;
+  for (char& c : text) {
+    if (c >= low && c <= high) c = static_cast<char>(c ^ 0x20);
+    is_plain &= static_cast<unsigned char>(c) < 0x80;
   }
-  return text;
+  if (is_plain || letters() == nullptr) return text;
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint found = code_point_at(std::string_view(text).substr(at));
+    if (found.width < 2) {
+      result += text[at++];
+      continue;
+    }
+    append_code(result,
+                static_cast<std::uint32_t>(upper ? towupper_l(found.code, letters()) : towlower_l(found.code, letters())));
+    at += found.width;
+  }
+  return result;
 }
 
 void run_string_normalizer(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::string action = call.text("case_change_action", "NONE");
   const bool exact = call.integer("is_case_sensitive", 0) != 0;
-  std::vector<std::string> stopwords = call.texts("stopwords"), kept;
-  if (!exact)
-    for (std::string& word : stopwords) word = in_case(word, false);
+  const auto stopwords = call.kept<std::unordered_set<std::string>>([&] {
+    std::unordered_set<std::string> words;
+    for (const std::string& word : call.texts("stopwords")) words.insert(exact ? word : in_case(word, false));
+    return words;
+  });
+  std::vector<std::string> kept;
   for (const std::string& text : x.strings()) {
-    if (std::find(stopwords.begin(), stopwords.end(), exact ? text : in_case(text, false)) != stopwords.end()) continue;
+    if (!stopwords->empty() && stopwords->contains(exact ? text : in_case(text, false))) continue;
     kept.push_back(action == "LOWER" ? in_case(text, false) : action == "UPPER" ? in_case(text, true) : text);
   }
   if (kept.empty()) kept.emplace_back();
@@ -145,15 +173,11 @@ void run_string_normalizer(Call& call) {
 void run_regex(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::string pattern = call.text("pattern", "");
-  constexpr std::size_t kLongest = 1000;  // limits how deep a pattern can nest
-  if (pattern.size() > kLongest) throw Error(ErrorCode::kUnsupported, "its pattern is longer than " + std::to_string(kLongest));
+  Pattern compiled(pattern);
   std::vector<std::int64_t> matches;
-  try {
-    // Polynomial: no backtracking, so that no pattern takes exponential time.
-    const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
-    for (const std::string& text : x.strings()) matches.push_back(std::regex_match(text, regex));
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorCode::kUnsupported, "its pattern is not understood: " + std::string(error.what()));
+  for (const std::string& text : x.strings()) {
+    call.checkpoint();
+    matches.push_back(compiled.is_whole(text));
   }
   call.give(Tensor::from_integers(DataType::kBool, x.sizes(), matches));
 }
