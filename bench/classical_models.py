@@ -128,6 +128,33 @@ def makers():
     return {name: (family, *maker) for family, table in (("trees", trees), ("linear", linear), ("others", others)) for name, maker in table.items()}
 
 
+def longer_pipelines():
+    """Pipelines of several transformers, in the form of makers()."""
+    from sklearn import decomposition, discriminant_analysis, feature_selection, linear_model, neural_network, pipeline, preprocessing, random_projection, svm
+
+    def chain(*steps):
+        return pipeline.make_pipeline(*steps)
+
+    scalers = preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.RobustScaler, preprocessing.MaxAbsScaler
+    logistic = linear_model.LogisticRegression
+    found = {
+        "three scalers, linear regression": (chain(*(kind() for kind in scalers[:3]), linear_model.LinearRegression()), scores),
+        "scaler, PCA, logistic regression": (chain(scalers[0](), decomposition.PCA(8), logistic()), two),
+        "scaler, all components, ridge": (chain(scalers[0](), decomposition.PCA(), linear_model.Ridge()), scores),
+        "scaler, PCA of PCA, ridge": (chain(scalers[0](), decomposition.PCA(16), decomposition.PCA(8), linear_model.Ridge()), scores),
+        "truncated SVD, linear regression": (chain(scalers[0](), decomposition.TruncatedSVD(10), linear_model.LinearRegression()), scores),
+        "projection, logistic regression": (chain(random_projection.GaussianRandomProjection(16, random_state=0), logistic()), two),
+        "range, scaler, SVM": (chain(scalers[1](), scalers[0](), svm.LinearSVR()), scores),
+        "scaler, selection, regression": (chain(scalers[0](), feature_selection.SelectKBest(feature_selection.f_regression, k=8), linear_model.LinearRegression()), scores),
+        "selection, scaler, PCA, regression": (chain(feature_selection.SelectKBest(feature_selection.f_regression, k=12), scalers[2](), decomposition.PCA(6), linear_model.LinearRegression()), scores),
+        "scaler, discriminants, regression": (chain(scalers[0](), decomposition.PCA(10), scalers[0](), linear_model.LinearRegression()), scores),
+        "scaler, PCA, perceptron": (chain(scalers[0](), decomposition.PCA(10), neural_network.MLPRegressor((50,), max_iter=40, random_state=0)), scores),
+        "scaler, PCA, discriminant analysis": (chain(scalers[0](), decomposition.PCA(10), discriminant_analysis.LinearDiscriminantAnalysis()), three),
+        "whitening, ridge classifier": (chain(scalers[3](), decomposition.PCA(10, whiten=True), linear_model.RidgeClassifier()), two),
+    }
+    return {name: ("linear", estimator, numbers, target) for name, (estimator, target) in found.items()}
+
+
 def register_boosters():
     import lightgbm
     import xgboost

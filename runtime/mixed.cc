@@ -22,6 +22,9 @@ namespace {
 // The least elements that a compiled part's nodes read and write. For smaller parts, mostly arithmetic of shapes, calling a
 // session takes as long as interpreting them, and they would have to be prepared.
 constexpr double kLeastElements = 2000;
+// Runs with the same sizes after which a smaller part is prepared all the same: its nodes are interpreted one by one otherwise,
+// with an allocation each. A loop whose tensors grow never comes that far.
+constexpr int kRunsUntilPrepared = 8;
 constexpr std::size_t kRememberedSizes = 16;  // sizes cached for a part: a loop with growing tensors has ever new ones
 
 using Clock = std::chrono::steady_clock;
@@ -70,25 +73,44 @@ class CompiledPart {
   std::vector<Datum> run(std::span<const Datum> inputs, const BoundSizes& bound) {
     std::vector<TensorType> types;
     for (const Datum& input : inputs) types.push_back({input.tensor().type(), to_indices(input.tensor().sizes())});
-    const std::shared_ptr<const Prepared> prepared = find(types, bound);
-    return prepared->session ? prepared->session->execute(inputs)
-                             : graph::execute(prepared->graph, inputs, options_.checkpoint);
+    const std::shared_ptr<Prepared> prepared = find(types, bound);
+    if (Session* const session = prepared->session(backend_, options_)) return session->execute(inputs);
+    return graph::execute(prepared->graph, inputs, options_.checkpoint);
   }
 
   void add_to(Findings& findings) const {
     prepared_.for_each([&](const Prepared& prepared) {
-      if (prepared.session) findings.add(*prepared.session);
+      if (const Session* const session = prepared.known_session()) findings.add(*session);
     });
   }
 
  private:
   struct Prepared {
-    Graph graph;  // interpreted if there is no session
-    std::unique_ptr<Session> session;
+    Graph graph;  // interpreted while there is no session
+    bool is_definite = false;
+
+    Session* session(const Backend& backend, const SessionOptions& options) {
+      if (Session* const known = known_session()) return known;
+      if (!is_definite || ++runs_ <= kRunsUntilPrepared) return nullptr;
+      const std::lock_guard lock(mutex_);
+      if (known_session() == nullptr) prepare(backend, options);
+      return known_session();
+    }
+    void prepare(const Backend& backend, const SessionOptions& options) {
+      owner_ = backend.prepare(graph, options);
+      session_.store(owner_.get());
+    }
+    Session* known_session() const { return session_.load(); }
+
+   private:
+    std::atomic<int> runs_ = 0;
+    std::mutex mutex_;
+    std::unique_ptr<Session> owner_;
+    std::atomic<Session*> session_ = nullptr;
   };
   using Key = std::vector<std::int64_t>;
 
-  std::shared_ptr<const Prepared> find(std::span<const TensorType> types, const BoundSizes& bound) {
+  std::shared_ptr<Prepared> find(std::span<const TensorType> types, const BoundSizes& bound) {
     constexpr std::int64_t kUnknown = -1;
     Key key;
     for (const TensorType& type : types) {
@@ -102,11 +124,9 @@ class CompiledPart {
     }
     return prepared_.get(key, [&] {
       auto prepared = std::make_shared<Prepared>();
-      Graph graph = open_.with_types(types, substitution(bound));
-      if (is_definite(graph) && elements_of(graph) >= kLeastElements)
-        prepared->session = backend_.prepare(graph, options_);
-      else
-        prepared->graph = std::move(graph);
+      prepared->graph = open_.with_types(types, substitution(bound));
+      prepared->is_definite = is_definite(prepared->graph);
+      if (prepared->is_definite && elements_of(prepared->graph) >= kLeastElements) prepared->prepare(backend_, options_);
       return prepared;
     });
   }

@@ -2,6 +2,7 @@
 // procedure. Trees are in trees.cc.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "operators/contrib/contrib.h"
@@ -131,6 +132,56 @@ Results array_feature_extractor(ContribNode& n, std::string&) {
   return n.results({n.b.add("Gather", {x, columns}, {{"axis", Index(std::max<std::size_t>(shape.size(), 2) - 1)}})});
 }
 
+// ---- Encoders of integers by short lists; of texts, reals and long lists they are procedures, which hash.
+
+constexpr std::size_t kMostKeys = 64;
+
+// Whether each element is each of these keys, along a new last axis. Nullopt unless both are integers, and the keys are few and
+// different.
+std::optional<ValueId> is_key(ContribNode& n, const std::vector<std::int64_t>& keys) {
+  const std::set<std::int64_t> different(keys.begin(), keys.end());
+  if (!is_integer(n.type(0)) || keys.empty() || keys.size() > kMostKeys || different.size() != keys.size()) return std::nullopt;
+  Indices shape = n.shape(0);
+  shape.emplace_back(1);
+  const ValueId x = n.b.reshaped(n.b.cast(n.input(0), DataType::kInt64), shape);
+  const auto count = static_cast<std::int64_t>(keys.size());
+  return n.b.add("Equal", {x, n.b.constant(Tensor::from_integers(DataType::kInt64, {count}, keys))});
+}
+
+constexpr const char* kNoShortList = "it is no short list of integers";
+
+Results one_hot_encoder(ContribNode& n, std::string& reason) {
+  if (n.source.integer("zeros", 1) == 0) return refused(reason, "it refuses what it does not know");
+  const auto found = is_key(n, n.source.integers("cats_int64s"));
+  if (!found) return refused(reason, kNoShortList);
+  return n.results({n.b.cast(*found, DataType::kFloat)});
+}
+
+// The position of its key, or that behind the last one, is looked up in a table.
+Results label_encoder(ContribNode& n, std::string& reason) {
+  const std::vector<std::int64_t> keys = n.source.integers("keys_int64s"), integers = n.source.integers("values_int64s");
+  const std::vector<double> reals = n.source.reals("values_floats");
+  const auto found = is_key(n, keys);
+  const auto count = static_cast<std::int64_t>(keys.size());
+  if (!found || std::max(integers.size(), reals.size()) != keys.size() || std::min(integers.size(), reals.size()) != 0)
+    return refused(reason, kNoShortList);
+  std::vector<std::int64_t> steps;
+  for (std::int64_t i = 0; i < count; ++i) steps.push_back(i - count);
+  const ValueId step = n.b.add(
+      "Mul", {n.b.cast(*found, DataType::kInt64), n.b.constant(Tensor::from_integers(DataType::kInt64, {count}, steps))});
+  const Indices last{Index(n.b.shape_of(step).size() - 1)};
+  const ValueId steps_taken = n.b.add("ReduceSum", {step}, {{"axes", last}, {"keepdims", false}});
+  const ValueId place = n.b.add(
+      "Add", {steps_taken, n.b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{count}))});
+  std::vector<std::int64_t> table = integers;
+  table.push_back(n.source.integer("default_int64", -1));
+  std::vector<double> real_table = reals;
+  real_table.push_back(n.source.real("default_float", -0.0));
+  const ValueId values = n.b.constant(reals.empty() ? Tensor::from_integers(DataType::kInt64, {count + 1}, table)
+                                                    : Tensor::from_reals(DataType::kFloat, {count + 1}, real_table));
+  return n.results({n.b.add("Gather", {values, place}, {{"axis", Index(0)}})});
+}
+
 // ---- Linear models
 
 // x C' + intercepts, for C of [targets, columns]; nullopt if their counts do not fit.
@@ -233,6 +284,8 @@ void register_contrib_learned(ContribOperators& c) {
   c.add("Normalizer", normalizer, kLearnedDomain);
   c.add("FeatureVectorizer", feature_vectorizer, kLearnedDomain);
   c.add("ArrayFeatureExtractor", array_feature_extractor, kLearnedDomain);
+  c.add("OneHotEncoder", one_hot_encoder, kLearnedDomain);
+  c.add("LabelEncoder", label_encoder, kLearnedDomain);
   c.add("LinearRegressor", linear_regressor, kLearnedDomain);
   c.add("LinearClassifier", linear_classifier, kLearnedDomain);
   c.add("SVMRegressor", svm_regressor, kLearnedDomain);
