@@ -162,6 +162,16 @@ def cases(random):
     for kind in (TensorProto.INT64, TensorProto.STRING):
         yield "LabelEncoder", {"classes_strings": ["b", "c", "a", "b"], "default_int64": 17}, kind, None
         yield "CategoryMapper", {"cats_strings": ["b", "c", "c"], "cats_int64s": [2, 1, 2], "default_string": "other"}, kind, None
+    texts, many = ["b", "z", "a"], [f"w{i}" for i in range(100)]
+    yield "LabelEncoder", {"keys_strings": texts, "values_int64s": [5, 6, 7], "default_int64": 9}, TensorProto.STRING, None
+    yield "LabelEncoder", {"keys_strings": many + texts, "values_floats": floats(103)}, TensorProto.STRING, None
+    yield "LabelEncoder", {"keys_int64s": [2, 0, 9], "values_int64s": [-4, 2**40, 3]}, TensorProto.INT64, None
+    yield "LabelEncoder", {"keys_int64s": [1, 2], "values_floats": floats(2), "default_float": 0.25}, TensorProto.INT64, None
+    yield "LabelEncoder", {"keys_int64s": list(range(1, 100)), "values_int64s": [int(v) for v in random.integers(1000, size=99)]}, TensorProto.INT64, None
+    yield "LabelEncoder", {"keys_int64s": [2, 1, 4], "values_strings": ["x", "y", "z"], "default_string": "none"}, TensorProto.INT64, None
+    yield "OneHotEncoder", {"cats_strings": ["c", "q", "a"]}, TensorProto.STRING, None
+    yield "OneHotEncoder", {"cats_int64s": [2, 1, 0], "zeros": 0}, TensorProto.INT64, None
+    yield "OneHotEncoder", {"cats_int64s": [int(v) for v in random.permutation(100)], "zeros": 1}, TensorProto.INT64, None
     # Scores between 0 and 1.
     weak = [0.02 * v for v in floats(3, FEATURES)]
     yield "LinearRegressor", {"coefficients": weak, "intercepts": [0.3, 0.5, 0.8], "targets": 3, "post_transform": "PROBIT"}, TensorProto.FLOAT, None

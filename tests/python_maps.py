@@ -98,6 +98,58 @@ class Maps(Beside):
         self.assertEqual(session.run(None, {"x": {"a": 1.0}})[0].tolist(), [[1.0]])
 
 
+class Words(Beside):
+    PARTS = ("ab", "b", "c1", "_", " ", ", ", "-", "\u00e4\u00df", "\u8a9e", "\U0001f642", "10", "\n", "A", "x-y")
+
+    def texts(self, rng, shape):
+        return numpy.array(["".join(rng.choice(self.PARTS, int(rng.integers(0, 9)))) for _ in range(int(numpy.prod(shape)))], object).reshape(shape)
+
+    def tokenized(self, x, **attributes):
+        sizes = ["C"] if x.ndim == 1 else ["N", "C"]
+        model = model_of("Tokenizer", [("x", tensor(TensorProto.STRING, *sizes))], [("y", tensor(TensorProto.STRING, *sizes, "D"))], "com.microsoft", **attributes)
+        with self.subTest(texts=list(x.ravel()), **attributes):
+            self.both(model, {"x": x})
+
+    def test_words(self):
+        rng = numpy.random.default_rng(5)
+        expressions = (
+            "[a-zA-Z0-9_]+", "\\w+", "\\b\\w\\w+\\b", "[^ ,]+", "a|ab|b*c", "(?:ab|A)+?[\\d-]?", "x{0,2}-", "b{2}|c\\d", "[[:alpha:]]+$", "^.", "\\S*", "\\W",
+            "[\\w\\-]+", "\u00e4.", "[\u00e0-\u9fff]+", "\\x41|\\x{8a9e}", "\\Bb", "(a(b(c)?)?)*",
+        )  # fmt: skip
+        for expression in expressions:
+            for shortest in (1, 2):
+                for shape in ((4,), (3, 2)):
+                    self.tokenized(self.texts(rng, shape), tokenexp=expression, mincharnum=shortest, mark=int(rng.integers(2)), pad_value="#")
+
+    def test_separators(self):
+        rng = numpy.random.default_rng(6)
+        for separators in ([" "], [", ", " "], ["-|_", "b"], ["[ ,]+"], ["\u8a9e", "\n"], [""]):
+            for shortest in (1, 2) if separators != [""] else (1,):
+                for shape in ((4,), (3, 2)):
+                    self.tokenized(self.texts(rng, shape), separators=separators, mincharnum=shortest, mark=int(rng.integers(2)), pad_value="#")
+
+    def test_no_words(self):
+        self.tokenized(numpy.array(["", " "], object), tokenexp="[a-z]+", mincharnum=1, mark=1, pad_value="#")
+
+    def test_wrong(self):
+        for attributes, message in (({"tokenexp": "(a"}, "not closed"), ({"tokenexp": "a**)"}, "not opened"), ({"tokenexp": "(?i)a"}, "flags"), ({"tokenexp": "(a{1000}){1000}"}, "too large"), ({}, "neither")):
+            model = model_of("Tokenizer", [("x", tensor(TensorProto.STRING, "C"))], [("y", tensor(TensorProto.STRING, "C", "D"))], "com.microsoft", mincharnum=1, mark=0, pad_value="", **attributes)
+            with self.subTest(**attributes), self.assertRaisesRegex(Exception, message):
+                rewright.InferenceSession(model).run(None, {"x": numpy.array(["a"], object)})
+
+    def test_case(self):
+        x = numpy.array(["Stra\u00dfe", "\u0391\u0392\u03b3", "\u0416\u0436", "a\u8a9eZ", "\U00010400", "\u00d7"], object)
+        for action, change in (("LOWER", str.lower), ("UPPER", str.upper)):
+            model = model_of("StringNormalizer", [("x", tensor(TensorProto.STRING, "C"))], [("y", tensor(TensorProto.STRING, "D"))], "", case_change_action=action, locale="nowhere")
+            found = rewright.InferenceSession(model).run(None, {"x": x})[0]
+            self.assertEqual(list(found), [self.simple(text, change) for text in x])
+
+    @staticmethod
+    def simple(text, change):
+        """Letters whose other form is several letters stay."""
+        return "".join(change(c) if len(change(c)) == 1 else c for c in text)
+
+
 class Hashes(Beside):
     def test_hashes(self):
         rng = numpy.random.default_rng(3)
