@@ -148,7 +148,7 @@ def longer_pipelines():
         "scaler, selection, regression": (chain(scalers[0](), feature_selection.SelectKBest(feature_selection.f_regression, k=8), linear_model.LinearRegression()), scores),
         "selection, scaler, PCA, regression": (chain(feature_selection.SelectKBest(feature_selection.f_regression, k=12), scalers[2](), decomposition.PCA(6), linear_model.LinearRegression()), scores),
         "scaler, discriminants, regression": (chain(scalers[0](), decomposition.PCA(10), scalers[0](), linear_model.LinearRegression()), scores),
-        "scaler, PCA, perceptron": (chain(scalers[0](), decomposition.PCA(10), neural_network.MLPRegressor((50,), max_iter=40, random_state=0)), scores),
+        "scaler, PCA, perceptron": (chain(scalers[0](), decomposition.PCA(10), neural_network.MLPRegressor(hidden_layer_sizes=(50,), max_iter=40, random_state=0)), scores),
         "scaler, PCA, discriminant analysis": (chain(scalers[0](), decomposition.PCA(10), discriminant_analysis.LinearDiscriminantAnalysis()), three),
         "whitening, ridge classifier": (chain(scalers[3](), decomposition.PCA(10, whiten=True), linear_model.RidgeClassifier()), two),
     }
