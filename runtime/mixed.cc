@@ -5,6 +5,8 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "graph/execute.h"
@@ -22,9 +24,6 @@ namespace {
 // The least elements that a compiled part's nodes read and write. For smaller parts, mostly arithmetic of shapes, calling a
 // session takes as long as interpreting them, and they would have to be prepared.
 constexpr double kLeastElements = 2000;
-// Runs with the same sizes after which a smaller part is prepared all the same: its nodes are interpreted one by one otherwise,
-// with an allocation each. A loop whose tensors grow never comes that far.
-constexpr int kRunsUntilPrepared = 8;
 constexpr std::size_t kRememberedSizes = 16;  // sizes cached for a part: a loop with growing tensors has ever new ones
 
 using Clock = std::chrono::steady_clock;
@@ -56,12 +55,37 @@ struct Findings {
   }
 };
 
+// Names of sizes that are those of the graph's inputs, or of what is made of texts: calls give the same ones again, as far as
+// one can tell. Other sizes are counts of what was found in elements, and ever new.
+std::set<std::string> recurring_sizes(const Graph& graph) {
+  std::set<std::string> names;
+  const auto add = [&](ValueId id) { names.merge(symbols_of(graph.value(id).type.shape)); };
+  for (const ValueId id : graph.inputs()) add(id);
+  const auto is_text = [&](ValueId id) { return id != kNoValue && graph.value(id).type.type == DataType::kString; };
+  for (const auto& node : graph.nodes())
+    if (std::any_of(node->inputs.begin(), node->inputs.end(), is_text))
+      for (const ValueId id : node->outputs)
+        if (id != kNoValue) add(id);
+  return names;
+}
+
+// Are all sizes of the part's inputs and attributes among these?
+bool has_only_sizes(const Part& part, const std::set<std::string>& names) {
+  std::set<std::string> own(part.symbols.begin(), part.symbols.end());
+  for (const ValueId id : part.graph.inputs()) {
+    if (!part.graph.value(id).shape_known) return false;
+    own.merge(symbols_of(part.graph.value(id).type.shape));
+  }
+  return std::includes(names.begin(), names.end(), own.begin(), own.end());
+}
+
 // A part of the graph, prepared for each set of sizes that occurs. Types are those of the actual values, since the declared
 // types of opaque nodes' results may be wrong.
 class CompiledPart {
  public:
-  CompiledPart(Part part, const Backend& backend, const SessionOptions& options)
-      : open_(std::move(part)), backend_(backend), options_(options) {
+  // `sizes_recur`: the same sizes will be given often, so that a small part is prepared for them, too.
+  CompiledPart(Part part, bool sizes_recur, const Backend& backend, const SessionOptions& options)
+      : open_(std::move(part)), sizes_recur_(sizes_recur), backend_(backend), options_(options) {
     std::vector<TensorType> types;
     for (const ValueId id : this->part().graph.inputs()) types.push_back(this->part().graph.value(id).type);
     const bool known = std::all_of(types.begin(), types.end(), [](const TensorType& type) { return all_constant(type.shape); });
@@ -73,44 +97,25 @@ class CompiledPart {
   std::vector<Datum> run(std::span<const Datum> inputs, const BoundSizes& bound) {
     std::vector<TensorType> types;
     for (const Datum& input : inputs) types.push_back({input.tensor().type(), to_indices(input.tensor().sizes())});
-    const std::shared_ptr<Prepared> prepared = find(types, bound);
-    if (Session* const session = prepared->session(backend_, options_)) return session->execute(inputs);
-    return graph::execute(prepared->graph, inputs, options_.checkpoint);
+    const std::shared_ptr<const Prepared> prepared = find(types, bound);
+    return prepared->session ? prepared->session->execute(inputs)
+                             : graph::execute(prepared->graph, inputs, options_.checkpoint);
   }
 
   void add_to(Findings& findings) const {
     prepared_.for_each([&](const Prepared& prepared) {
-      if (const Session* const session = prepared.known_session()) findings.add(*session);
+      if (prepared.session) findings.add(*prepared.session);
     });
   }
 
  private:
   struct Prepared {
-    Graph graph;  // interpreted while there is no session
-    bool is_definite = false;
-
-    Session* session(const Backend& backend, const SessionOptions& options) {
-      if (Session* const known = known_session()) return known;
-      if (!is_definite || ++runs_ <= kRunsUntilPrepared) return nullptr;
-      const std::lock_guard lock(mutex_);
-      if (known_session() == nullptr) prepare(backend, options);
-      return known_session();
-    }
-    void prepare(const Backend& backend, const SessionOptions& options) {
-      owner_ = backend.prepare(graph, options);
-      session_.store(owner_.get());
-    }
-    Session* known_session() const { return session_.load(); }
-
-   private:
-    std::atomic<int> runs_ = 0;
-    std::mutex mutex_;
-    std::unique_ptr<Session> owner_;
-    std::atomic<Session*> session_ = nullptr;
+    Graph graph;  // interpreted if there is no session
+    std::unique_ptr<Session> session;
   };
   using Key = std::vector<std::int64_t>;
 
-  std::shared_ptr<Prepared> find(std::span<const TensorType> types, const BoundSizes& bound) {
+  std::shared_ptr<const Prepared> find(std::span<const TensorType> types, const BoundSizes& bound) {
     constexpr std::int64_t kUnknown = -1;
     Key key;
     for (const TensorType& type : types) {
@@ -124,14 +129,17 @@ class CompiledPart {
     }
     return prepared_.get(key, [&] {
       auto prepared = std::make_shared<Prepared>();
-      prepared->graph = open_.with_types(types, substitution(bound));
-      prepared->is_definite = is_definite(prepared->graph);
-      if (prepared->is_definite && elements_of(prepared->graph) >= kLeastElements) prepared->prepare(backend_, options_);
+      Graph graph = open_.with_types(types, substitution(bound));
+      if (is_definite(graph) && (sizes_recur_ || elements_of(graph) >= kLeastElements))
+        prepared->session = backend_.prepare(graph, options_);
+      else
+        prepared->graph = std::move(graph);
       return prepared;
     });
   }
 
   OpenPart open_;
+  bool sizes_recur_;
   const Backend& backend_;
   SessionOptions options_;
   RecentlyUsed<Key, Prepared> prepared_{kRememberedSizes};
@@ -143,7 +151,8 @@ std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetit
 
 class MixedSession final : public Session, public ChecksKernels {
  public:
-  MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
+  // `is_inner`: of a loop or a branch, whose tensors may have other sizes each time.
+  MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options, bool is_inner = false)
       : graph_(graph), backend_(backend), options_(options) {
     options_.replacements.clear();  // they refer to the whole graph, not to its parts
     std::vector<Stage> stages = stages_of(graph_);
@@ -157,11 +166,14 @@ class MixedSession final : public Session, public ChecksKernels {
     const PrepareGraph prepare = [this](const Graph& inner, Repetition repetition) {
       return prepare_inner(inner, repetition, backend_, inner_options_);
     };
+    const std::set<std::string> recurring = recurring_sizes(graph_);
     for (auto stage = stages.begin(); stage != stages.end(); ++stage) {
       Compiled compiled;
-      if (!stage->part.graph.nodes().empty())
-        compiled.part =
-            std::make_unique<CompiledPart>(std::move(stage->part), backend_, stage == largest ? options_ : inner_options_);
+      if (!stage->part.graph.nodes().empty()) {
+        const bool sizes_recur = !is_inner && has_only_sizes(stage->part, recurring);
+        compiled.part = std::make_unique<CompiledPart>(std::move(stage->part), sizes_recur, backend_,
+                                                       stage == largest ? options_ : inner_options_);
+      }
       for (const std::size_t position : stage->interpreted) {
         const Node& node = *graph_.nodes()[position];
         InterpretedStep step{position, nullptr, {}};
@@ -321,7 +333,8 @@ class MixedSession final : public Session, public ChecksKernels {
 
 class InnerSession final : public Executable {
  public:
-  InnerSession(const Graph& graph, const Backend& backend, const SessionOptions& options) : session_(graph, backend, options) {}
+  InnerSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
+      : session_(graph, backend, options, true) {}
   std::vector<Datum> run(std::span<const Datum> inputs) override { return session_.execute(inputs); }
 
  private:
