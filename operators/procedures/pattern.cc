@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -408,7 +409,9 @@ std::optional<std::size_t> Pattern::longest_end(std::string_view text, std::size
     return static_cast<unsigned char>(c) < 0x80 && is_word_class_[ascii_[static_cast<unsigned char>(c)]];
   };
   const Before before = from == 0 ? Before::kNothing : is_word(text[from - 1]) ? Before::kWord : Before::kOther;
-  std::uint32_t at_state = state({{entry_}, before});
+  std::uint32_t& start = starts_[static_cast<std::size_t>(before)];
+  if (start == kUnknown) start = state({{entry_}, before});
+  std::uint32_t at_state = start;
   std::optional<std::size_t> end;
   for (std::size_t at = from; !states_[at_state]->threads.empty(); at += utf8_width(text[at])) {
     const std::uint32_t found =
@@ -419,6 +422,7 @@ std::optional<std::size_t> Pattern::longest_end(std::string_view text, std::size
     if (states_.size() > kMostStates) {
       State reached = *states_[at_state];
       numbers_.clear(), states_.clear(), steps_.clear();
+      std::fill(std::begin(starts_), std::end(starts_), kUnknown);
       at_state = state(std::move(reached));
     }
   }

@@ -72,6 +72,7 @@ class Pattern {
   std::map<State, std::uint32_t> numbers_;
   std::vector<const State*> states_;
   std::vector<std::uint32_t> steps_;
+  std::uint32_t starts_[3] = {~0U, ~0U, ~0U};  // states before the first code point, by what stands before it
 };
 
 }  // namespace rewright::operators

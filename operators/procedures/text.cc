@@ -158,6 +158,7 @@ void run_string_normalizer(Call& call) {
     return words;
   });
   std::vector<std::string> kept;
+  kept.reserve(x.strings().size());
   for (const std::string& text : x.strings()) {
     if (!stopwords->empty() && stopwords->contains(exact ? text : in_case(text, false))) continue;
     kept.push_back(action == "LOWER" ? in_case(text, false) : action == "UPPER" ? in_case(text, true) : text);
@@ -241,14 +242,19 @@ void count_grams(Call& call, std::span<const Item> items, const std::function<st
   const std::int64_t shortest = call.integer("min_gram_length", 1), longest = call.integer("max_gram_length", 1);
   const std::int64_t skips = call.integer("max_skip_count", 0);
   const std::int64_t rows = sizes.size() == 2 ? sizes[0] : 1, length = sizes.back(), width = grams.width;
-  std::vector<double> result = zeros({rows, width});
+  require_few(rows);
+  if (width > 0 && rows > kMostElements / width) require_few(kMostElements + 1);
+  Tensor result(DataType::kFloat, sizes.size() == 2 ? Sizes{rows, width} : Sizes{width});
+  const auto elements = result.mutable_data<float>();
+  std::fill(elements.begin(), elements.end(), 0.0F);
   const std::string mode = call.text("mode", "TF");
+  const bool is_tf = mode == "TF", is_idf = mode == "IDF";
   std::vector<std::uint32_t> row_items(static_cast<std::size_t>(length));
   std::vector<std::size_t> last(static_cast<std::size_t>(width));  // by position: the number of the last n-gram that was found
-  for (std::int64_t row = 0; row < rows && !result.empty(); ++row) {
+  for (std::int64_t row = 0; row < rows && !elements.empty(); ++row) {
     for (std::int64_t at = 0; at < length; ++at)
       row_items[static_cast<std::size_t>(at)] = grams.number_of(items[static_cast<std::size_t>(row * length + at)]);
-    double* const counts = result.data() + row * width;
+    float* const counts = elements.data() + row * width;
     for (std::int64_t n = std::max<std::int64_t>(shortest, 1); n <= std::min(longest, length); ++n)
       for (std::int64_t step = 1; step <= (n == 1 ? 1 : std::min(skips + 1, length)); ++step) {
         call.checkpoint();
@@ -264,11 +270,11 @@ void count_grams(Call& call, std::span<const Item> items, const std::function<st
     for (std::int64_t place = 0; place < width; ++place) {
       if (counts[place] == 0) continue;
       const std::size_t number = last[static_cast<std::size_t>(place)];
-      const double weight = mode == "TF" || number >= grams.weights.size() ? 1 : grams.weights[number];
-      counts[place] = (mode == "IDF" ? 1 : counts[place]) * weight;
+      const double weight = is_tf || number >= grams.weights.size() ? 1 : grams.weights[number];
+      counts[place] = static_cast<float>((is_idf ? 1 : counts[place]) * weight);
     }
   }
-  call.give(Tensor::from_reals(DataType::kFloat, sizes.size() == 2 ? Sizes{rows, width} : Sizes{width}, result));
+  call.give(std::move(result));
 }
 
 void run_tfidf(Call& call) {

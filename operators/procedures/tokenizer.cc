@@ -106,17 +106,16 @@ void append_between(std::string_view text, Pattern& pattern, std::size_t shortes
   }
 }
 
-Words words_of(std::string_view text, const Splitting& how, std::vector<Pattern>& patterns) {
-  Words words;
-  if (how.by_characters) return append_characters(text, words), words;
-  if (!how.by_separators) return append_found(text, patterns[0], how.shortest, words), words;
-  words = {text};
+void append_words(std::string_view text, const Splitting& how, std::vector<Pattern>& patterns, Words& words) {
+  if (how.by_characters) return append_characters(text, words);
+  if (!how.by_separators) return append_found(text, patterns[0], how.shortest, words);
+  Words own = {text};
   for (Pattern& pattern : patterns) {
     Words parts;
-    for (const std::string_view part : words) append_between(part, pattern, how.shortest, parts);
-    words = std::move(parts);
+    for (const std::string_view part : own) append_between(part, pattern, how.shortest, parts);
+    own = std::move(parts);
   }
-  return words;
+  words.insert(words.end(), own.begin(), own.end());
 }
 
 void run_tokenizer(Call& call) {
@@ -133,9 +132,9 @@ void run_tokenizer(Call& call) {
     call.checkpoint();
     std::size_t count = 0;
     if (!is_utf8(text, count)) throw Error(ErrorCode::kBadInput, "a text is no UTF-8");
-    const Words own = words_of(text, *how, patterns);
-    longest = std::max(longest, own.size());
-    words.insert(words.end(), own.begin(), own.end());
+    const std::size_t before = words.size();
+    append_words(text, *how, patterns, words);
+    longest = std::max(longest, words.size() - before);
     ends.push_back(words.size());
   }
   if (how->patterns) how->patterns->give_back(std::move(patterns));

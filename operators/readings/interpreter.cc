@@ -103,7 +103,16 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   if (!definition.has_denotation())
     throw Error(ErrorCode::kUnsupported, "operator " + op.name() + " has neither a denotation nor an execution");
   if (has_texts(op, attributes, types)) require_meaning_on_texts(op.name(), definition, types);
-  TextNumbers texts(compares(definition));
+  const bool compared = compares(definition);
+  TextNumbers texts(compared);
+  const auto is_text = [](const Tensor& t) { return t.type() == DataType::kString; };
+  const auto first_text = std::find_if(inputs.begin(), inputs.end(), is_text);
+  const auto all_texts_in_order = [&](std::span<const std::int64_t> numbers) {
+    if (compared || std::count_if(inputs.begin(), inputs.end(), is_text) != 1) return false;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (numbers[i] != static_cast<std::int64_t>(i)) return false;
+    return static_cast<std::int64_t>(numbers.size()) == first_text->size();
+  };
   std::vector<OperandData<DoubleArithmetic>> operands;
   for (const Tensor& t : inputs) {
     OperandData<DoubleArithmetic>& o = operands.emplace_back();
@@ -120,7 +129,8 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   for (const Output& output : definition.outputs()) {
     Evaluated<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands);
     if (output.type.type == DataType::kString)
-      results.push_back(texts.texts(std::move(e.sizes), e.integers));
+      results.push_back(all_texts_in_order(e.integers) ? first_text->reshaped(std::move(e.sizes))
+                                                       : texts.texts(std::move(e.sizes), e.integers));
     else
       results.push_back(output.element->scalar == Scalar::kReal
                             ? Tensor::from_reals(output.type.type, std::move(e.sizes), e.reals)

@@ -134,6 +134,9 @@ std::shared_ptr<const void> keep(nb::object object) {
 // A text or bytes as a string; any other object by str(), as in ONNX Runtime.
 std::string utf8(PyObject* element) {
   if (PyBytes_Check(element)) return {PyBytes_AS_STRING(element), static_cast<std::size_t>(PyBytes_GET_SIZE(element))};
+  if (PyUnicode_CheckExact(element) && PyUnicode_IS_COMPACT_ASCII(element))
+    return {reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(element)),
+            static_cast<std::size_t>(PyUnicode_GET_LENGTH(element))};
   const nb::object text = nb::steal(PyObject_Str(element));
   if (!text.is_valid()) throw nb::python_error();
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
@@ -164,6 +167,7 @@ Tensor strings_of(PyArrayObject* array) {
   auto* const list = reinterpret_cast<PyArrayObject*>(plain.ptr());
   PyObject** const elements = static_cast<PyObject**>(PyArray_DATA(list));
   std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(PyArray_SIZE(list)));
   for (npy_intp i = 0; i < PyArray_SIZE(list); ++i) texts.push_back(utf8(elements[i]));
   return Tensor::from_strings(sizes_of(list), std::move(texts));
 }
