@@ -60,21 +60,16 @@ class ArgKernel final : public Kernel {
     return buffer;
   }
 
+  // Rows become columns, in which many rows are compared at once.
   void run_short_rows(const Call& call, std::int64_t row, std::int64_t count) const {
-    T buffer[kPart];
-    const T* x = elements(call, row * s_.x.size, count * s_.x.size, buffer);
-    std::int64_t* const y = reinterpret_cast<std::int64_t*>(call.outputs[0]) + row;
-    for (std::int64_t r = 0; r < count; ++r, x += s_.x.size) {
-      T best = x[0];
-      std::int64_t where = 0;
-      for (std::int64_t t = 1; t < s_.x.size; ++t) {
-        const bool is_nan = x[t] != x[t], is_better = s_.largest ? x[t] > best : x[t] < best;     // NOLINT: asks for NaN
-        const bool changes = best == best && (is_nan || is_better || (s_.last && x[t] == best));  // NOLINT
-        best = changes ? x[t] : best;
-        where = changes ? t : where;
-      }
-      y[r] = where;
-    }
+    T buffer[kPart], columns[kPart];
+    const T* const x = elements(call, row * s_.x.size, count * s_.x.size, buffer);
+    for (std::int64_t t = 0; t < s_.x.size; ++t)
+      for (std::int64_t r = 0; r < count; ++r) columns[t * count + r] = x[r * s_.x.size + t];
+    std::int64_t* const where = reinterpret_cast<std::int64_t*>(call.outputs[0]) + row;
+    std::fill_n(where, count, std::int64_t{0});
+    for (std::int64_t t = 1; t < s_.x.size; ++t)
+      loops_.find_best(columns, where, columns + t * count, t, s_.largest, s_.last, count);
   }
 
   // The extremum of each part, and where it stands if it is the best so far.
