@@ -6,6 +6,7 @@ sentences of some words.
 
 import os
 
+import common
 import numpy as np
 
 SAMPLES, COLUMNS = 2000, 20
@@ -199,6 +200,24 @@ def make(estimator, data, target, path):
     with open(path + ".new", "wb") as file:
         file.write(model.SerializeToString())
     os.replace(path + ".new", path)
+
+
+def model_path(name):
+    folder = os.path.join(common.cache_folder(), "bench-classical-models")
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, name.replace(", ", "_").replace(" ", "_") + ".onnx")
+
+
+def compare(expected, found):
+    """(rows with another label, the largest relative error of scores)."""
+    labels, error = 0, 0.0
+    for want, got in zip(expected, found, strict=True):
+        want, got = np.asarray(want), np.asarray(got)
+        if want.dtype.kind in "iOSU":
+            labels += int((want.astype(str) != got.astype(str)).sum()) if want.shape == got.shape else want.size
+        else:
+            error = max(error, common.relative_error([want], [got]))
+    return labels, error
 
 
 def feeds(data, rows):
