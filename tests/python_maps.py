@@ -132,7 +132,7 @@ class Words(Beside):
         self.tokenized(numpy.array(["", " "], object), tokenexp="[a-z]+", mincharnum=1, mark=1, pad_value="#")
 
     def test_wrong(self):
-        for attributes, message in (({"tokenexp": "(a"}, "not closed"), ({"tokenexp": "a**)"}, "not opened"), ({"tokenexp": "(?i)a"}, "flags"), ({"tokenexp": "(a{1000}){1000}"}, "too large"), ({}, "neither")):
+        for attributes, message in (({"tokenexp": "(a"}, "not closed"), ({"tokenexp": "a**)"}, "not opened"), ({"tokenexp": "(?i)a"}, "flags"), ({"tokenexp": "(a{1000}){1000}"}, "too large"), ({"tokenexp": "((((){1000}){1000}){1000}){1000}"}, "too large"), ({}, "neither")):
             model = model_of("Tokenizer", [("x", tensor(TensorProto.STRING, "C"))], [("y", tensor(TensorProto.STRING, "C", "D"))], "com.microsoft", mincharnum=1, mark=0, pad_value="", **attributes)
             with self.subTest(**attributes), self.assertRaisesRegex(Exception, message):
                 rewright.InferenceSession(model).run(None, {"x": numpy.array(["a"], object)})

@@ -68,10 +68,13 @@ struct PatternCompiler {
   Pattern& pattern;
   std::string_view rest;
   std::vector<Ranges> sets = {};
+  std::map<const Piece*, std::uint32_t> set_of = {};  // a piece that is repeated has one set
+  std::size_t emitted = 0;
 
   [[noreturn]] static void refuse(const std::string& why) {
     throw Error(ErrorCode::kUnsupported, "its pattern is not understood: " + why);
   }
+  [[noreturn]] static void refuse_large() { throw Error(ErrorCode::kUnsupported, "its pattern is too large"); }
   char next() {
     if (rest.empty()) refuse("it ends early");
     const char c = rest.front();
@@ -266,7 +269,7 @@ struct PatternCompiler {
   }
 
   std::uint32_t add(Pattern::Instruction instruction) {
-    if (pattern.code_.size() >= kMostInstructions) throw Error(ErrorCode::kUnsupported, "its pattern is too large");
+    if (pattern.code_.size() >= kMostInstructions) refuse_large();
     pattern.code_.push_back(std::move(instruction));
     return static_cast<std::uint32_t>(pattern.code_.size() - 1);
   }
@@ -274,6 +277,7 @@ struct PatternCompiler {
   // Instructions for a piece that is followed by those at `after`; their first one.
   std::uint32_t emit(const Piece& piece, std::uint32_t after) {
     using Kind = Pattern::Instruction::Kind;
+    if (++emitted > kMostInstructions) refuse_large();  // repetitions of nothing add no instruction
     switch (piece.kind) {
       case Piece::Kind::kChars:
         sets.push_back(piece.chars);
