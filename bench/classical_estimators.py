@@ -249,7 +249,7 @@ def cases(seed):
 
     register_boosters()
     others = ("CountVectorizer", "TfidfVectorizer", "DictVectorizer", "FeatureHasher", "LabelEncoder", "LabelBinarizer", "_ConstantPredictor", "KernelCenterer", "OneHotEncoder", "TargetEncoder")
-    kinds = sorted((kind for kind in sklearn_operator_name_map if kind.__name__ not in others), key=lambda kind: kind.__name__)
+    kinds = sorted((kind for kind in sklearn_operator_name_map if kind.__name__ not in others and kind.__module__.startswith(("sklearn", "skl2onnx"))), key=lambda kind: kind.__name__)
     for kind in [*kinds, lightgbm.LGBMClassifier, lightgbm.LGBMRegressor, lightgbm.LGBMRanker, xgboost.XGBClassifier, xgboost.XGBRegressor, xgboost.XGBRFClassifier, xgboost.XGBRFRegressor]:
         name = kind.__name__
         targets = 2 if name in SEVERAL_TARGETS else 1

@@ -280,8 +280,8 @@ struct PatternCompiler {
     if (++emitted > kMostInstructions) refuse_large();  // repetitions of nothing add no instruction
     switch (piece.kind) {
       case Piece::Kind::kChars:
-        sets.push_back(piece.chars);
-        return add({.kind = Kind::kChars, .next = after, .other = static_cast<std::uint32_t>(sets.size() - 1)});
+        if (set_of.try_emplace(&piece, static_cast<std::uint32_t>(sets.size())).second) sets.push_back(piece.chars);
+        return add({.kind = Kind::kChars, .next = after, .other = set_of.at(&piece)});
       case Piece::Kind::kTest:
         return add({.kind = Kind::kTest, .next = after, .test = piece.test});
       case Piece::Kind::kSequence:
