@@ -220,7 +220,7 @@ def pipelines(seed):
     import lightgbm
     import xgboost
 
-    firsts = [preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler, preprocessing.RobustScaler, preprocessing.Normalizer, preprocessing.Binarizer, preprocessing.PowerTransformer, preprocessing.PolynomialFeatures, preprocessing.QuantileTransformer, lambda: preprocessing.KBinsDiscretizer(encode="onehot-dense")]
+    firsts = [preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler, preprocessing.RobustScaler, preprocessing.Normalizer, preprocessing.Binarizer, preprocessing.PowerTransformer, preprocessing.PolynomialFeatures, lambda: preprocessing.QuantileTransformer(n_quantiles=10), lambda: preprocessing.KBinsDiscretizer(encode="onehot-dense")]
     seconds = [decomposition.PCA, lambda: feature_selection.SelectKBest(k=4), feature_selection.VarianceThreshold, lambda: decomposition.TruncatedSVD(4), preprocessing.StandardScaler]
     lasts = [linear_model.LogisticRegression, linear_model.LinearRegression, svm.SVC, svm.SVR, lambda: ensemble.RandomForestClassifier(10, random_state=0), lambda: ensemble.GradientBoostingRegressor(n_estimators=20), naive_bayes.GaussianNB, neighbors.KNeighborsClassifier, lambda: tree.DecisionTreeClassifier(random_state=0), lambda: lightgbm.LGBMClassifier(verbose=-1, n_estimators=20), lambda: xgboost.XGBRegressor(n_estimators=20), linear_model.SGDClassifier]
     rng = np.random.default_rng(seed)
