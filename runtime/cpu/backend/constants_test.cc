@@ -7,6 +7,7 @@
 #include "optimizer/folding/testing.h"
 #include "runtime/cpu/backend/backend.h"
 #include "runtime/cpu/backend/evaluator.h"
+#include "runtime/testing.h"
 
 namespace rewright::cpu {
 
@@ -72,7 +73,7 @@ TEST_CASE("a constant node with several outputs, of which some are read") {
   for (int read = 1; read < 8; ++read) {
     Graph graph;
     const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(3)}});
-    const ValueId w = graph.add_constant("w", testing::random_tensor(random, DataType::kFloat, {6}));
+    const ValueId w = graph.add_constant(testing::random_tensor(random, DataType::kFloat, {6}));
     const Operator& op = registry().get("DynamicQuantizeLinear");
     const std::vector<ValueId> quantized = graph.add_node(op, op.defaults(), {w});
     graph.add_output("y", testing::node(graph, "Neg", {x})[0]);
