@@ -69,6 +69,7 @@ std::string library_versions() {
   text += "\nSQLite " + std::string(sqlite3_libversion());
   text += "\nOpenSSL " + std::string(OpenSSL_version(OPENSSL_VERSION_STRING));
   text += "\nxxHash " + xxhash_version();
+  text += "\nRE2 " RE2_VERSION;
   text += "\nzlib " + std::string(zlibVersion());
   text += "\nlibpng " + std::string(png_get_libpng_ver(nullptr));
   text += "\nlibjpeg-turbo " LIBJPEG_TURBO_VERSION;

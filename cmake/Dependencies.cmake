@@ -1,6 +1,6 @@
 # Debian's libraries, and those that tools/setup puts into the cache. Targets:
 #   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
-#   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Sleef::Sleef xxHash::xxHash
+#   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Sleef::Sleef xxHash::xxHash RE2::RE2
 #   PNG::PNG TurboJPEG::TurboJPEG WebP::WebP TIFF::headers OpenJPEG::OpenJPEG ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
 
 set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
@@ -42,6 +42,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(OpenBLAS MODULE REQUIRED)
 find_package(Sleef MODULE REQUIRED)
 find_package(xxHash MODULE REQUIRED)
+find_package(RE2 MODULE REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TurboJPEG MODULE REQUIRED)
 find_package(WebP MODULE REQUIRED)

@@ -13,6 +13,7 @@
 
 #include "operators/procedures/pattern.h"
 #include "operators/procedures/procedures.h"
+#include "operators/procedures/utf8.h"
 #include "operators/tensor_parts.h"
 
 namespace rewright::operators {
@@ -174,7 +175,7 @@ void run_string_normalizer(Call& call) {
 void run_regex(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::string pattern = call.text("pattern", "");
-  Pattern compiled(pattern);
+  const Pattern compiled(pattern);
   std::vector<std::int64_t> matches;
   for (const std::string& text : x.strings()) {
     call.checkpoint();

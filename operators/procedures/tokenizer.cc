@@ -1,48 +1,19 @@
 // Tokenizer, an operator of ONNX Runtime's domain com.microsoft: texts divided into words, as rows of equal length.
 #include <algorithm>
-#include <mutex>
 
 #include "operators/procedures/pattern.h"
 #include "operators/procedures/procedures.h"
+#include "operators/procedures/utf8.h"
 #include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
 namespace {
 
-// Compiled expressions, for one thread at a time; those that others need meanwhile are compiled again.
-class Patterns {
- public:
-  explicit Patterns(std::vector<std::string> expressions) : expressions_(std::move(expressions)) {
-    kept_.push_back(compiled());
-  }
-  std::vector<Pattern> take() const {
-    const std::lock_guard lock(mutex_);
-    if (kept_.empty()) return compiled();
-    std::vector<Pattern> result = std::move(kept_.back());
-    kept_.pop_back();
-    return result;
-  }
-  void give_back(std::vector<Pattern> patterns) const {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(patterns));
-  }
-
- private:
-  std::vector<Pattern> compiled() const {
-    std::vector<Pattern> result;
-    for (const std::string& expression : expressions_) result.emplace_back(expression);
-    return result;
-  }
-  std::vector<std::string> expressions_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::vector<Pattern>> kept_;
-};
-
 struct Splitting {
   bool by_separators = false, by_characters = false;
   std::size_t shortest = 1;  // of a word, in code points
-  std::shared_ptr<const Patterns> patterns;
+  std::vector<Pattern> patterns;
 };
 
 Splitting splitting_of(const Call& call) {
@@ -58,7 +29,8 @@ Splitting splitting_of(const Call& call) {
   result.by_characters = expressions.size() == 1 && expressions[0] == (result.by_separators ? "" : ".");
   if (result.by_characters && shortest > 1)
     throw Error(ErrorCode::kBadInput, "mincharnum is more than 1, but its words are single characters");
-  if (!result.by_characters) result.patterns = std::make_shared<const Patterns>(std::move(expressions));
+  if (!result.by_characters)
+    for (const std::string& expression : expressions) result.patterns.emplace_back(expression);
   return result;
 }
 
@@ -78,7 +50,7 @@ std::size_t behind_character(std::string_view text, std::size_t at) {
   return at < text.size() ? at + utf8_width(text[at]) : at + 1;
 }
 
-void append_found(std::string_view text, Pattern& pattern, std::size_t shortest, Words& words) {
+void append_found(std::string_view text, const Pattern& pattern, std::size_t shortest, Words& words) {
   std::size_t at = 0;
   while (at <= text.size()) {
     const auto place = pattern.find(text, at);
@@ -93,7 +65,7 @@ void append_found(std::string_view text, Pattern& pattern, std::size_t shortest,
   }
 }
 
-void append_between(std::string_view text, Pattern& pattern, std::size_t shortest, Words& words) {
+void append_between(std::string_view text, const Pattern& pattern, std::size_t shortest, Words& words) {
   std::size_t at = 0;
   const auto append = [&](std::size_t end) {
     if (length_of(text.substr(at, end - at)) >= shortest) words.push_back(text.substr(at, end - at));
@@ -106,11 +78,11 @@ void append_between(std::string_view text, Pattern& pattern, std::size_t shortes
   }
 }
 
-void append_words(std::string_view text, const Splitting& how, std::vector<Pattern>& patterns, Words& words) {
+void append_words(std::string_view text, const Splitting& how, Words& words) {
   if (how.by_characters) return append_characters(text, words);
-  if (!how.by_separators) return append_found(text, patterns[0], how.shortest, words);
+  if (!how.by_separators) return append_found(text, how.patterns[0], how.shortest, words);
   Words own = {text};
-  for (Pattern& pattern : patterns) {
+  for (const Pattern& pattern : how.patterns) {
     Words parts;
     for (const std::string_view part : own) append_between(part, pattern, how.shortest, parts);
     own = std::move(parts);
@@ -123,8 +95,6 @@ void run_tokenizer(Call& call) {
   if (x.type() != DataType::kString) throw Error(ErrorCode::kBadInput, "its input must be texts");
   if (x.sizes().empty() || x.sizes().size() > 2) throw Error(ErrorCode::kBadInput, "its input must have shape [C] or [N, C]");
   const auto how = call.kept<Splitting>([&] { return splitting_of(call); });
-  std::vector<Pattern> patterns;
-  if (how->patterns) patterns = how->patterns->take();
   std::vector<std::size_t> ends;  // of each text's words
   Words words;
   std::size_t longest = 0;
@@ -133,11 +103,10 @@ void run_tokenizer(Call& call) {
     std::size_t count = 0;
     if (!is_utf8(text, count)) throw Error(ErrorCode::kBadInput, "a text is no UTF-8");
     const std::size_t before = words.size();
-    append_words(text, *how, patterns, words);
+    append_words(text, *how, words);
     longest = std::max(longest, words.size() - before);
     ends.push_back(words.size());
   }
-  if (how->patterns) how->patterns->give_back(std::move(patterns));
   const bool marked = call.integer("mark", 0) != 0;
   const std::size_t width = longest == 0 ? 0 : longest + (marked ? 2 : 0);
   Sizes sizes = x.sizes();

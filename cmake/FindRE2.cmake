@@ -1,0 +1,17 @@
+# RE2::RE2 and RE2_VERSION: regular expressions of models. The version is that of its binary interface, in the file's name: neither
+# headers nor pkg-config say which release it is.
+find_path(RE2_INCLUDE_DIR re2/re2.h)
+find_library(RE2_LIBRARY NAMES re2)
+if(RE2_LIBRARY)
+  get_filename_component(re2_file "${RE2_LIBRARY}" REALPATH)
+  if(re2_file MATCHES "\\.so\\.([0-9.]+)$")
+    set(RE2_VERSION "${CMAKE_MATCH_1}")
+  endif()
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(RE2 REQUIRED_VARS RE2_LIBRARY RE2_INCLUDE_DIR RE2_VERSION VERSION_VAR RE2_VERSION)
+mark_as_advanced(RE2_INCLUDE_DIR RE2_LIBRARY)
+if(RE2_FOUND AND NOT TARGET RE2::RE2)
+  add_library(RE2::RE2 UNKNOWN IMPORTED)
+  set_target_properties(RE2::RE2 PROPERTIES IMPORTED_LOCATION ${RE2_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${RE2_INCLUDE_DIR})
+endif()
