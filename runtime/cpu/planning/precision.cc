@@ -73,7 +73,7 @@ Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const N
         found->second = converted(given->second, DataType::kFloat);
         return found->second;
       }
-      Tensor tensor = graph.value(v).constant;
+      Tensor tensor = planning::known_tensor(graph.value(v));  // also what sizes tell, whose nodes are dropped
       if (is_short(tensor.type())) tensor = Tensor::from_reals(DataType::kFloat, tensor.sizes(), tensor.reals());
       found->second = wide.add_constant(std::move(tensor), graph.value(v).name);
       return found->second;
@@ -126,7 +126,7 @@ Graph in_double(const Graph& graph) {
     for (const ValueId i : graph.inputs()) copies[i] = wide.add_input(graph.value(i).name, widened(graph.value(i).type));
     const auto copy_of = [&](ValueId v) {
       const auto [found, added] = copies.emplace(v, kNoValue);
-      if (added) found->second = wide.add_constant(widened(graph.value(v).constant), graph.value(v).name);
+      if (added) found->second = wide.add_constant(widened(planning::known_tensor(graph.value(v))), graph.value(v).name);
       return found->second;
     };
     for (const auto& node : graph.nodes()) {

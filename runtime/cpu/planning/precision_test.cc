@@ -36,6 +36,23 @@ TEST_CASE("half and bfloat16 networks give what the interpreter gives, up to its
   }
 }
 
+TEST_CASE("values that sizes tell stay known beside half and bfloat16") {
+  for (const DataType type : {DataType::kHalf, DataType::kBfloat16, DataType::kFloat}) {
+    std::mt19937 random(4);
+    Graph graph;
+    const ValueId x = graph.add_input("x", {type, {Index(3), Index(4)}});
+    const ValueId n = graph.add_input("n", {DataType::kInt64, {Index(2)}});
+    Value sizes = graph.value(n);
+    sizes.contents = Indices{3, 2};
+    graph.set_value(n, sizes);
+    const ValueId squares = node(graph, "Mul", {n, n})[0];  // no plan computes it
+    graph.add_output("squares", squares);
+    graph.add_output("y", node(graph, "Gather", {x, node(graph, "Div", {squares, n})[0]}, {{"axis", Index(1)}})[0]);
+    graph.add_output("z", node(graph, "Neg", {x})[0]);
+    check_graph(graph, {random_tensor(random, type, {3, 4}), Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{3, 2})}, 1e-2);
+  }
+}
+
 // With weights large enough for the processor's own products, if it has them.
 TEST_CASE("products of bfloat16 with constant weights") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
