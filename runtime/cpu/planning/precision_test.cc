@@ -49,7 +49,10 @@ TEST_CASE("values that sizes tell stay known beside half and bfloat16") {
     graph.add_output("squares", squares);
     graph.add_output("y", node(graph, "Gather", {x, node(graph, "Div", {squares, n})[0]}, {{"axis", Index(1)}})[0]);
     graph.add_output("z", node(graph, "Neg", {x})[0]);
-    check_graph(graph, {random_tensor(random, type, {3, 4}), Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{3, 2})}, 1e-2);
+    const std::vector<std::int64_t> given{3, 2};
+    check_graph(graph,
+                std::vector<Tensor>{random_tensor(random, type, {3, 4}), Tensor::from_integers(DataType::kInt64, {2}, given)},
+                1e-2);
   }
 }
 
