@@ -6,6 +6,7 @@
 
 #include "base/process_memory.h"
 #include "graph/onnx/body.h"
+#include "graph/onnx/kept_calls.h"
 #include "graph/onnx/opset.h"
 #include "optimizer/candidates/candidate_steps.h"
 #include "optimizer/checking/written_check.h"
@@ -245,7 +246,7 @@ class Optimizer {
 
     tell("folding", 0);
     Candidate folded{original_, first_steps_};
-    folded.graph.tidy();
+    tidy_around_calls(folded.graph);
     if (!standard_ && size_of(folded.graph) != size_of(original_)) {
       folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // folds nothing: tidies the graph
       tidied_ = folded;

@@ -6,6 +6,7 @@
 
 #include "graph/onnx/attributes.h"
 #include "graph/onnx/body.h"
+#include "graph/onnx/kept_calls.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/parts.h"
@@ -259,7 +260,7 @@ Graph with_nodes(const Graph& graph, const std::map<std::size_t, Node>& nodes) {
   Graph result = graph;
   result.drop_nodes_from(0);
   for (auto& node : all) result.add_shared(std::move(node));
-  result.tidy();
+  tidy_around_calls(result);
   return result;
 }
 

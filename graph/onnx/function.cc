@@ -268,19 +268,11 @@ std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expan
   return call;
 }
 
-namespace {
-
-struct Group {
-  std::vector<const Node*> members;
-  std::shared_ptr<const IntactCall> call;
-};
-using Groups = std::map<const Expansion*, Group>;
-
-Groups intact_groups(const Graph& graph) {
-  Groups groups;
+CallGroups intact_groups(const Graph& graph) {
+  CallGroups groups;
   for (const auto& node : graph.nodes()) {
     if (!node->expansion) continue;
-    Group& group = groups[node->expansion.get()];
+    CallGroup& group = groups[node->expansion.get()];
     group.members.resize(node->expansion->members);
     if (node->expansion_member < group.members.size()) group.members[node->expansion_member] = node.get();
   }
@@ -303,8 +295,6 @@ Groups intact_groups(const Graph& graph) {
   std::erase_if(groups, [](const auto& entry) { return entry.second.call == nullptr; });
   return groups;
 }
-
-}  // namespace
 
 std::set<const Expansion*> intact_expansions(const Graph& graph) {
   std::set<const Expansion*> intact;
@@ -339,7 +329,7 @@ Graph with_whole_calls(const Graph& graph, const std::function<std::optional<Nod
 std::vector<Written> order_of_writing(const Graph& graph) {
   std::vector<Written> plain;
   for (const auto& node : graph.nodes()) plain.push_back({node.get(), nullptr});
-  const Groups groups = intact_groups(graph);
+  const CallGroups groups = intact_groups(graph);
   if (groups.empty()) return plain;
 
   // Each call is one unit. Units are sorted again, keeping their order where possible.

@@ -77,6 +77,14 @@ struct IntactCall {
 std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expansion, const std::vector<const Node*>& members,
                                       const std::function<bool(ValueId)>& is_read_outside);
 
+// The members of an intact call in the order of their numbers, and the call.
+struct CallGroup {
+  std::vector<const Node*> members;
+  std::shared_ptr<const IntactCall> call;
+};
+using CallGroups = std::map<const Expansion*, CallGroup>;
+CallGroups intact_groups(const Graph& graph);
+
 // The nodes in the order in which export writes them; an intact call replaces its members.
 struct Written {
   const Node* node;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/contraction.h"
 #include "graph/onnx/body.h"
+#include "graph/onnx/kept_calls.h"
 #include "optimizer/raising/raise.h"
 
 namespace rewright::optimizer {
@@ -38,7 +39,7 @@ bool CandidateSteps::contract_into(Candidate& candidate) const {
   step.kind = CertificateStep::Kind::kContract;
   step.calls.assign(replaced.begin(), replaced.end());
   candidate.graph = std::move(next);
-  candidate.graph.tidy();
+  tidy_around_calls(candidate.graph);
   candidate.steps.push_back(std::move(step));
   return true;
 }
@@ -79,7 +80,7 @@ double CandidateSteps::rewrite_bodies(Candidate& candidate, const SearchOptions&
 
 bool CandidateSteps::improve_body(Candidate& body, const SearchOptions& search_options, double& saved) const {
   using Clock = std::chrono::steady_clock;
-  body.graph.tidy();
+  tidy_around_calls(body.graph);
   fold_into(body);
   SearchOptions inside = search_options;
   inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;

@@ -6,6 +6,7 @@
 #include "graph/contraction.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/dialect.h"
+#include "graph/onnx/kept_calls.h"
 #include "optimizer/folding/fold.h"
 #include "optimizer/matching/region.h"
 #include "optimizer/raising/raise.h"
@@ -73,7 +74,7 @@ Graph replay_bodies(const Graph& graph, const CertificateStep& step, std::size_t
     if (position < 0) throw misfit(number, "there is no node with the body \"" + body.attribute + "\" that was rewritten");
     const auto at = static_cast<std::size_t>(position);
     Graph inner = body_of(graph, *graph.nodes()[at], body.attribute, names);
-    inner.tidy();
+    tidy_around_calls(inner);
     Node& node = changed.try_emplace(at, *graph.nodes()[at]).first->second;
     node = with_body(node, body.attribute, replay_steps(std::move(inner), body.steps, index, evaluator, {}));
   }
@@ -102,7 +103,7 @@ Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const
         graph = with_matrix_products(std::move(graph), [&](const Graph&, const Node& node) {
           return std::find(step.calls.begin(), step.calls.end(), node.op->name()) == step.calls.end();
         });
-        graph.tidy();
+        tidy_around_calls(graph);
         break;
       case CertificateStep::Kind::kRewrite:
       case CertificateStep::Kind::kSaturate:
@@ -124,7 +125,7 @@ Graph replay(const Graph& graph, const Certificate& certificate, const std::vect
   if (graph.hash() != certificate.before) throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;
-  if (!certificate.steps.empty()) result.tidy();
+  if (!certificate.steps.empty()) tidy_around_calls(result);
   result = replay_steps(std::move(result), certificate.steps, index, evaluator, after_step);
   if (result.hash() != certificate.after)
     throw Error(ErrorCode::kBadInput, "the result is not the one the certificate was made for");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/onnx/kept_calls.h"
+
 namespace rewright::optimizer {
 
 namespace {
@@ -153,7 +155,7 @@ Fault WrittenCheck::find_difference(const Graph& found, const std::vector<Certif
       [&](const Graph& after) { return same(when_written ? compare_written(after) : compare(sized_(after))); },
       [&](const Graph& before, const Graph& after) { return parts_agree(before, after); }};
   Graph start = original_;
-  start.tidy();
+  tidy_around_calls(start);
   Fault fault = find_fault(start, steps, index, evaluator, how);
   if (when_written) {
     fault.kind = Fault::Kind::kExport;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "graph/onnx/calls.h"
+#include "graph/onnx/kept_calls.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/folding/rounding.h"
 
@@ -177,7 +178,7 @@ Graph fold(const Graph& graph, std::span<const ValueId> folded, Evaluator& evalu
   // Moved elements keep their bits; a conversion would change signalling NaNs.
   set_moved(graph, producers, moved, evaluator, result);
   set_computed(graph, producers, computed, evaluator, result);
-  result.tidy();
+  tidy_around_calls(result);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/hash_mix.h"
+#include "graph/onnx/kept_calls.h"
 
 namespace rewright::optimizer {
 
@@ -141,7 +142,7 @@ std::optional<Graph> splice(const Graph& whole, const Region& region, const Grap
     if (from != to) replacements.emplace_back(from, to);
   }
   result.replace_uses(replacements);
-  if (!result.try_tidy()) return std::nullopt;
+  if (!try_tidy_around_calls(result)) return std::nullopt;
   return result;
 }
 
@@ -185,12 +186,22 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
 }
 
 std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
-                                              int shift) {
-  std::vector<std::uint32_t> order;  // positions of nodes not computed from constants
-  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n)
-    if (!produces_constants_only(*graph.nodes()[n], constant)) order.push_back(n);
+                                              int shift, const std::set<const Expansion*>& kept) {
+  std::vector<std::uint32_t> order;      // positions of nodes not computed from constants
+  std::vector<std::size_t> part_begins;  // in `order`: between nodes of kept calls
+  bool is_behind_kept = true;
+  for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    if (node.expansion != nullptr && kept.contains(node.expansion.get())) {
+      is_behind_kept = true;
+    } else if (!produces_constants_only(node, constant)) {
+      if (is_behind_kept) part_begins.push_back(order.size());
+      is_behind_kept = false;
+      order.push_back(n);
+    }
+  }
   if (order.empty()) return {};
-  if (order.size() <= most) return {order};
+  if (order.size() <= most && part_begins.size() == 1) return {order};
 
   // crossing[i]: the number of values computed before order[i] that it or a later node uses.
   std::vector<std::int32_t> last_use(graph.value_count(), -1), born(graph.value_count(), -1);
@@ -214,7 +225,8 @@ std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vec
   std::size_t first_most = shift > 0 ? std::max<std::size_t>(2, most / 2) : most;
   while (begin < order.size()) {
     const std::size_t limit = regions.empty() ? first_most : most;
-    std::size_t end = order.size();
+    const auto next_part = std::upper_bound(part_begins.begin(), part_begins.end(), begin);
+    std::size_t end = next_part == part_begins.end() ? order.size() : *next_part;
     if (end - begin > limit) {
       end = begin + limit;
       for (std::size_t i = end; i > begin + limit / 3; --i)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -48,8 +49,8 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
 
 // Cuts a graph into intervals of its topological order where few values cross. Each has at most `most` nodes that are not
 // computed from constants; small consecutive pieces are joined. `shift` > 0 moves the borders, so that earlier borders are
-// inside regions. Returns node positions for each region.
+// inside regions. Nodes of `kept` calls are in none, and borders lie there. Returns node positions for each region.
 std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
-                                              int shift);
+                                              int shift, const std::set<const Expansion*>& kept = {});
 
 }  // namespace rewright::optimizer

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/onnx/import/add_call.h"
+#include "graph/onnx/kept_calls.h"
 
 namespace rewright::optimizer {
 
@@ -141,7 +142,7 @@ std::optional<Graph> raised_at(const Graph& graph, const Raising& raising, const
   }
   result.replace_uses(replacements);
   drop_unread(result, match);
-  if (!result.try_tidy()) return std::nullopt;
+  if (!try_tidy_around_calls(result)) return std::nullopt;
   return result;
 }
 

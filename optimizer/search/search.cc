@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "graph/onnx/kept_calls.h"
 #include "optimizer/matching/region.h"
 #include "optimizer/search/backtrack.h"
 
@@ -51,7 +52,8 @@ class Search {
   }
 
   SearchResult run() {
-    result_.graph.tidy();
+    tidy_around_calls(result_.graph);
+    kept_ = kept_calls(result_.graph);
     const MatchedGraph facts(result_.graph, rules_.options().for_training);
     costs_.learn(facts);
     result_.cost_before = result_.cost = costs_.measured_cost(facts).value_or(costs_.cost(facts));
@@ -142,7 +144,7 @@ class Search {
   // identified by address, since positions change.
   void run_pass(int pass) {
     const Graph as_split = result_.graph;  // keeps addresses valid
-    std::vector<Positions> regions = split(as_split, constants(), options_.region_nodes, (pass + 1) % 2);
+    std::vector<Positions> regions = split(as_split, constants(), options_.region_nodes, (pass + 1) % 2, kept_);
     std::reverse(regions.begin(), regions.end());
     ++passes_;
     pass_cost_ = result_.cost;
@@ -355,6 +357,7 @@ class Search {
   int passes_ = 0;
   double pass_cost_ = 0;                               // of the graph when the pass began
   std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method: in total, and for a region in this pass
+  std::set<const Expansion*> kept_;                    // calls that no region contains
   SearchResult result_;
   std::optional<Milestone> last_;
   std::unordered_map<const Node*, std::uint32_t> positions_;                     // in the current graph
