@@ -75,7 +75,7 @@ Index at_least_zero(const Index& value) {
 
 namespace {
 
-// How an element depends on some operands.
+// The dependence of an element on some operands.
 enum class Degree { kZero, kNone, kLinear, kOther };
 
 Degree sum_of(Degree a, Degree b) {

@@ -59,7 +59,7 @@ class ListScheduler {
     opens_[before].push_back(n);
   }
 
-  // What is computed again does not stand in front of its first reader's other operands.
+  // Copies, which compute again, do not stand in front of its first reader's other operands.
   void delay_copies() {
     if (partition_.again.empty()) return;
     std::vector<std::size_t> first(waits_for_.size(), waits_for_.size());  // reader that is no copy
