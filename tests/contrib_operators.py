@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(options.build, "python"))
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
-from contrib_cases import DOMAIN, OPERATORS, Case  # noqa: E402
+from contrib_cases import DOMAIN, OPERATORS, Case, declare_outputs  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 import rewright  # noqa: E402
@@ -59,8 +59,7 @@ def fault(case):
         expected = peer.run(None, case.feeds())
     except Exception as error:
         raise Refused(str(error)) from error
-    for info, value in zip(model.graph.output, expected):
-        info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+    declare_outputs(model, expected)
     bytes_ = model.SerializeToString()
     graph = rewright.graph.read(bytes_)
     opaque = [node.opaque_reason for node in graph.nodes if node.is_opaque]

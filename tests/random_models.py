@@ -258,6 +258,19 @@ def distance(expected, actual):
     return float("inf") if np.isnan(error) else float(error / allowed)
 
 
+def shaken_runs(runtime, names, inputs):
+    """Results for inputs whose last digits differ."""
+    generator = np.random.default_rng(1)
+    runs = []
+    for _ in range(4):
+        varied = {n: np.asarray(a * (1 + generator.uniform(-1e-6, 1e-6, a.shape)), a.dtype) for n, a in inputs.items()}
+        try:
+            runs.append(runtime.run(names, varied))
+        except Exception:  # of a parameter that has to be exact
+            continue
+    return runs
+
+
 def judge(names, expected, shaken, actual):
     """The differing outputs, by name. `shaken` are ONNX Runtime's results for inputs whose last digits differ."""
     wrong = []
@@ -275,14 +288,7 @@ def check(program, model, inputs, budget, folder):
     names = [output.name for output in model.graph.output]
     runtime = session(path)
     expected = runtime.run(names, inputs)
-    generator = np.random.default_rng(1)
-    runs = []
-    for _ in range(4):
-        varied = {n: np.asarray(a * (1 + generator.uniform(-1e-6, 1e-6, a.shape)), a.dtype) for n, a in inputs.items()}
-        try:
-            runs.append(runtime.run(names, varied))
-        except Exception:  # of a parameter that has to be exact
-            continue
+    runs = shaken_runs(runtime, names, inputs)
     shaken = list(zip(*runs)) if runs else [()] * len(names)
     wrong = []
     for device in ("reference", "cpu"):

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "graph/onnx/function.h"
 #include "graph/onnx/parts.h"
 #include "graph/sizes.h"

@@ -165,7 +165,6 @@ TEST_CASE("stretches with one index among others are scattered as the interprete
   }
 }
 
-// As in graph networks: messages are added to the rows that edges name.
 TEST_CASE("without updates the result is the target, and the interpreter is not asked") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
@@ -193,6 +192,7 @@ TEST_CASE("without updates the result is the target, and the interpreter is not 
   }
 }
 
+// As in graph networks: messages are added to the rows that edges name.
 TEST_CASE("an index that is the same all along a row scatters whole rows") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);

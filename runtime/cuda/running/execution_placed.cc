@@ -1,6 +1,7 @@
 // Runs with inputs and outputs in the caller's memory. Recordings hold addresses: tensors are copied on the device before and
 // after them, until the same memory comes again; then a recording is made that uses it directly.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "runtime/cuda/running/device_memory.h"

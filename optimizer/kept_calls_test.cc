@@ -9,7 +9,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright::api {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -137,4 +137,4 @@ TEST_CASE("what is around calls is rewritten, and they stay whole") {
   }
 }
 
-}  // namespace rewright::api
+}  // namespace rewright::optimizer
