@@ -77,6 +77,10 @@ TEST_CASE("a constant node with several outputs, of which some are read") {
     const Operator& op = registry().get("DynamicQuantizeLinear");
     const std::vector<ValueId> quantized = graph.add_node(op, op.defaults(), {w});
     graph.add_output("y", testing::node(graph, "Neg", {x})[0]);
+    graph.add_output(
+        "n",
+        testing::node(graph, "Not",
+                      {graph.add_constant(Tensor::from_integers(DataType::kBool, {2}, std::vector<std::int64_t>{0, 1}))})[0]);
     for (int o = 0; o < 3; ++o)
       if (read >> o & 1) graph.add_output("q" + std::to_string(o), quantized[static_cast<std::size_t>(o)]);
     const std::vector<Tensor> inputs{testing::random_tensor(random, DataType::kFloat, {3})};
