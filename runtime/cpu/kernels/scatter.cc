@@ -39,8 +39,8 @@ struct Shape {
   std::vector<std::int64_t> sizes, strides;               // of the indexed axes
   // For ScatterElements: positions on the other axes, if the updates are smaller than the target. Empty: none.
   std::vector<std::int64_t> from, from_strides;  // sizes of the updates, and the target's strides (0 on the index's axis)
-  // For ScatterElements: updates in a row behind one position of the index's axis, which are next to each other in the target if
-  // their indices are the same. 1: none are.
+  // For ScatterElements: updates in a row behind one position of the index's axis, which are next to each other in the target
+  // if their indices are the same. 1: none are.
   std::int64_t block = 1;
 };
 
