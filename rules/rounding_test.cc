@@ -42,7 +42,7 @@ TEST_CASE("shipped rules lose digits where values nearly cancel only if they say
   }
 }
 
-TEST_CASE("shipped rules that say so lose digits", "[database][rounding]") {
+TEST_CASE("shipped rules that say so lose digits", "[database][rounding][long]") {
   for (const Rule& rule : shipped_rules().rules()) {
     if (rule.math != MathClass::kCancels) continue;
     INFO(rule.name);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "operators/testing/share.h"
 #include "plans/groups/list_schedule.h"
 #include "plans/groups/step.h"
 #include "plans/machines/machine_file.h"
@@ -108,7 +109,7 @@ PlannedGraph deep_network() {
 }  // namespace
 
 TEST_CASE("planner: no plan takes less than the lower bound, and the best of all plans is found") {
-  for (unsigned seed = 0; seed < 8; ++seed)
+  for (unsigned seed = 0; seed < testing::instances(8); ++seed)
     for (const std::size_t devices : {2, 4}) {
       INFO("seed " << seed << ", " << devices << " devices");
       const PlannedGraph planned = few_operators(seed);
@@ -121,7 +122,7 @@ TEST_CASE("planner: no plan takes less than the lower bound, and the best of all
     }
 }
 
-TEST_CASE("planner: what does not fit is computed again, in one level and in two") {
+TEST_CASE("planner: what does not fit is computed again, in one level and in two", "[long]") {
   const PlannedGraph planned = deep_network();
   for (const bool two_levels : {false, true}) {
     PlanSearch search{.strategy = two_levels ? "data+data" : "data", .groups = two_levels ? 2u : 0u, .seconds = 60};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -67,7 +68,7 @@ double largest(std::span<const float> x) {
 
 TEST_CASE("products with weights in blocks: any size, bits, block and number of threads") {
   std::mt19937 random(7);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < static_cast<int>(testing::instances(60)); ++round) {
     const Case c(random, round);
     CAPTURE(round, c.rows, c.columns, c.depth, c.block, c.bits, c.has_zeros);
     Tensor a = random_tensor(random, DataType::kFloat, {c.rows, c.depth});
