@@ -74,6 +74,27 @@ TEST_CASE("an equation of several tensors becomes products in the best order, an
   CHECK(kept.graph.hash() == graph.hash());
 }
 
+TEST_CASE("what nothing asks for is not computed") {
+  // Of a block's rows only the first goes on, as in a transformer that classifies.
+  const Graph graph = testing::import_text(R"(
+    block (float[512, 16] x, float[16, 64] w, float[64, 16] v, float[16] g) => (float[16] y)
+    <int64 first = {0}> {
+      h = MatMul(x, w)
+      r = Relu(h)
+      p = MatMul(r, v)
+      s = Add(x, p)
+      n = LayerNormalization <axis = -1> (s, g)
+      y = Gather <axis = 0> (n, first)
+    })");
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device, {}, shipped_rules().rules());
+  CHECK(result.report.check.ok);
+  INFO(to_string(result.graph));
+  CHECK(result.report.changed);
+  for (const auto& node : result.graph.nodes())
+    if (const Indices& shape = result.graph.value(node->outputs[0]).type.shape; shape.size() == 2) CHECK(shape[0] == Index(1));
+}
+
 // A difference multiplied out is one of large numbers, which cancel where it is small.
 TEST_CASE("by default small differences keep their digits") {
   constexpr std::int64_t kRows = 48, kDepth = 32;

@@ -119,8 +119,7 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
 }
 
 Index Normalizer::resolve(const Index& index, Scope& scope) {
-  const Index here = contents_are_unknowns_ ? with_unknown_contents(index, scope) : index;
-  return without_divisions(replaced(here, scope.variables), assumptions_, solver_);
+  return without_divisions(replaced(with_contents(index, scope), scope.variables), assumptions_, solver_);
 }
 
 namespace {
@@ -134,9 +133,13 @@ std::optional<std::int64_t> whole_number(const Sum& value) {
 
 }  // namespace
 
-// A position that is an element of an input becomes an unknown number whose name is that element: equal elements are equal
-// numbers, and nothing else is known of them. Elements that a sum runs over have no such name.
-Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
+// A position that is an element of a constant is that number, if it surely lies on its axis. With `contents_are_unknowns`, one
+// that is an element of an input becomes an unknown number whose name is that element: equal elements are equal numbers, and
+// nothing else is known of them. Elements that a sum runs over have no such name.
+Index Normalizer::with_contents(const Index& index, Scope& scope) {
+  bool depends = false;
+  for_each_atom(index, [&](const Atom& a) { depends |= a.kind == Atom::Kind::kLoad || a.kind == Atom::Kind::kPosition; });
+  if (!depends) return index;
   const auto require_fixed = [](const Index& i) {
     for_each_atom(i, [](const Atom& a) {
       if (a.kind == Atom::Kind::kBound)
@@ -147,6 +150,7 @@ Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
     if (a.kind == Atom::Kind::kLoad) {
       const Sum value = element(a.element, scope);
       if (const auto number = whole_number(value)) return Index(*number);
+      if (!contents_are_unknowns_) return std::nullopt;
       const bool is_access = value.size() == 1 && value[0].bound.empty() && value[0].guards.empty() &&
                              value[0].factors.size() == 1 && value[0].factors[0].kind == Factor::Kind::kAccess;
       if (!is_access) throw Error(ErrorCode::kUnsupported, "a position is computed from the contents of a tensor");
@@ -154,9 +158,16 @@ Index Normalizer::with_unknown_contents(const Index& index, Scope& scope) {
       return Index::symbol("contents: " + to_string(value));
     }
     if (a.kind != Atom::Kind::kPosition) return std::nullopt;
-    const Index position = with_unknown_contents(replaced(a.arguments[0], scope.variables), scope);
+    const Index position = with_contents(replaced(a.arguments[0], scope.variables), scope);
     const Index size = replaced(a.arguments[1], scope.variables);
     if (position.is_constant() && size.is_constant()) return axis_position(position, size);
+    if (position.is_constant()) {
+      const Index counted = position.value() < 0 ? position + size : position;
+      const Guards inside = within(counted, size);
+      if (std::all_of(inside.begin(), inside.end(), [&](const Guard& g) { return solver_.proves(assumptions_, g); }))
+        return counted;
+    }
+    if (!contents_are_unknowns_) return std::nullopt;
     require_fixed(position), require_fixed(size);
     return Index::symbol("position: " + position.to_string() + " of " + size.to_string());
   });

@@ -67,7 +67,7 @@ class Normalizer {
   bool is_positive_sum(const Sum& sum);
   static bool may_be_zero(const Sum& divisor);
   Index resolve(const Index& index, Scope& scope);
-  Index with_unknown_contents(const Index& index, Scope& scope);
+  Index with_contents(const Index& index, Scope& scope);
   Guard resolve(const Condition& condition, Scope& scope);
 
   const DefinedSide& side_;
