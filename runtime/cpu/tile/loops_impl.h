@@ -125,41 +125,42 @@ T smallest(const T* a, Count n) {
   return fold(a, n, a[0], [](T x, T y) { return x < y || x != x ? x : y; });
 }
 
-// Folds columns, kWidth at once. Sums are taken of kTerms terms, and then of these.
+// Folds columns, kWidth at once: terms of all columns, which then are in the first-level cache, and then of these.
 constexpr Count kTerms = 32;
 template <Count kWidth, class T, class F>
-inline void fold_columns_at_once(T* d, const T* s, Count stride, Count steps, Count terms, F f) {
-  for (Count first = 0; first < steps; first += terms) {
-    const Count last = first + terms < steps ? first + terms : steps;
-    T total[kWidth];
-    for (Count l = 0; l < kWidth; ++l) total[l] = s[first * stride + l];
-    for (Count k = first + 1; k < last; ++k)
-      for (Count l = 0; l < kWidth; ++l) total[l] = f(total[l], s[k * stride + l]);
-    for (Count l = 0; l < kWidth; ++l) d[l] = first == 0 ? total[l] : f(d[l], total[l]);
-  }
+inline void fold_columns_at_once(T* d, const T* s, Count stride, Count terms, bool is_first, F f) {
+  T total[kWidth];
+  for (Count l = 0; l < kWidth; ++l) total[l] = s[l];
+  for (Count k = 1; k < terms; ++k)
+    for (Count l = 0; l < kWidth; ++l) total[l] = f(total[l], s[k * stride + l]);
+  for (Count l = 0; l < kWidth; ++l) d[l] = is_first ? total[l] : f(d[l], total[l]);
 }
 template <class T, class F>
-inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, Count terms, F f) {
+inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, F f) {
   constexpr Count kWidth = 4 * REWRIGHT_VECTOR_BYTES / sizeof(T);
-  Count i = 0;
-  for (; i + kWidth <= n; i += kWidth) fold_columns_at_once<kWidth>(d + i, s + i, stride, steps, terms, f);
-  for (; i + kWidth / 4 <= n; i += kWidth / 4) fold_columns_at_once<kWidth / 4>(d + i, s + i, stride, steps, terms, f);
-  for (; i < n; ++i) fold_columns_at_once<1>(d + i, s + i, stride, steps, terms, f);
+  for (Count first = 0; first < steps; first += kTerms, s += kTerms * stride) {
+    const Count terms = steps - first < kTerms ? steps - first : kTerms;
+    const bool is_first = first == 0;
+    Count i = 0;
+    for (; i + kWidth <= n; i += kWidth) fold_columns_at_once<kWidth>(d + i, s + i, stride, terms, is_first, f);
+    for (; i + kWidth / 4 <= n; i += kWidth / 4) fold_columns_at_once<kWidth / 4>(d + i, s + i, stride, terms, is_first, f);
+    for (; i < n; ++i) fold_columns_at_once<1>(d + i, s + i, stride, terms, is_first, f);
+  }
 }
 template <class T>
 void column_sum(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, kTerms, [](T x, T y) {
+  fold_columns(d, s, stride, steps, n, [](T x, T y) {
     if constexpr (std::is_integral_v<T>) return T(Bits<T>(x) + Bits<T>(y));
     return T(x + y);
   });
 }
 template <class T>
 void column_largest(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, steps, [](T x, T y) { return x > y || x != x ? x : y; });
+  fold_columns(d, s, stride, steps, n, [](T x, T y) { return x > y || x != x ? x : y; });
 }
 template <class T>
 void column_smallest(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, steps, [](T x, T y) { return x < y || x != x ? x : y; });
+  fold_columns(d, s, stride, steps, n, [](T x, T y) { return x < y || x != x ? x : y; });
 }
 
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
@@ -197,11 +198,14 @@ inline void combine_rows(T* y, const I* to, const T* x, const I* from, Count row
     zip(d, d, s, n, f);
   }
 }
+constexpr Count kLongCopy = 512;  // bytes
 template <class T>
 void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from, Count rows, Count n) {
   switch (how) {
     case Combination::kReplace:
-      return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
+      if (n * static_cast<Count>(sizeof(T)) < kLongCopy) return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
+      for (Count r = 0; r < rows; ++r) std::memcpy(y + to[r], x + from[r], static_cast<std::size_t>(n) * sizeof(T));
+      return;
     case Combination::kAdd:
       return combine_rows(y, to, x, from, rows, n, [](T a, T b) {
         if constexpr (std::is_integral_v<T>) return T(Bits<T>(a) + Bits<T>(b));
