@@ -439,11 +439,17 @@ class OpenSession final : public Session {
 
 }  // namespace
 
+Graph executed_form(const Backend& backend, const Graph& graph) {
+  return backend.executes_opaque_nodes() || is_compiled(graph) ? graph : written_out(graph);
+}
+
 std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options) {
   if (backend.executes_opaque_nodes() || is_compiled(graph)) return backend.prepare(graph, options);
   require_executable(graph);
   if (has_open_inputs(graph)) return std::make_unique<OpenSession>(graph, backend, options);
-  return std::make_unique<MixedSession>(graph, backend, options);
+  const Graph executed = options.replacements.empty() ? executed_form(backend, graph) : graph;
+  if (is_compiled(executed)) return backend.prepare(executed, options);
+  return std::make_unique<MixedSession>(executed, backend, options);
 }
 
 }  // namespace rewright::runtime

@@ -1,8 +1,10 @@
 // Partly compiled graphs compute the same as the interpreter.
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -94,6 +96,59 @@ constexpr const char* kLooping = R"(agraph (int64 m, float[A, B] x) => (float[A,
 })";
 
 }  // namespace
+
+TEST_CASE("operators that are executed as graphs are compiled with what stands around them, where sizes are known") {
+  // Random sizes and contents of: a 1 at the maximum, pools placed back, reversed sequences, entries of a cache.
+  std::mt19937 random(12);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  const CountingBackend backend;
+  for (int round = 0; round < 24; ++round) {
+    const std::string a = std::to_string(pick(1, 5)), b = std::to_string(pick(1, 70)), c = std::to_string(pick(1, 9));
+    const std::string axis = std::to_string(pick(-2, 1));
+    const std::string models[] = {
+        "agraph (float[" + a + ", " + b + "] x) => (float[p, q] y) { r = Relu(x)\n h = Hardmax <axis = " + axis +
+            "> (r)\n y = Mul(h, x) }",
+        "agraph (float[" + a + ", " + b +
+            ", 8, 8] x) => (float[p, q, r, s] y) { m, at = MaxPool <kernel_shape = [2, 2], "
+            "strides = [2, 2]> (x)\n y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (m, at) }",
+        "agraph (float[" + b + ", 2, " + c + "] x) => (float[p, q, r] y) <int64[2] lengths = {1, " + b +
+            "}> { y = ReverseSequence(x, lengths) }",
+        "agraph (float[2, " + a + ", " + b + ", " + c + "] x, float[2, " + a + ", 1, " + c +
+            "] u) => (float[p, q, r, s] y) <int64[2] at = {0, " + std::to_string(std::stoi(b) - 1) +
+            "}> { t = TensorScatter(x, u, at)\n y = Abs(t) }"};
+    const std::string& text = models[round % 4];
+    INFO(text);
+    const Graph graph = import_onnx_bytes(text_bytes(text, round % 4 == 3 ? 24 : 21), "test");
+    CHECK(!is_compiled(graph));
+    const Graph executed = executed_form(backend, graph);
+    REQUIRE(is_compiled(executed));
+    std::vector<Datum> inputs;
+    REQUIRE(executed.inputs().size() == graph.inputs().size());
+    for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+      const Value& given = graph.value(graph.inputs()[i]);
+      CHECK(executed.value(executed.inputs()[i]).name == given.name);
+      inputs.emplace_back(random_floats(random, values(given.type.shape)));
+    }
+    REQUIRE(executed.outputs().size() == 1);
+    CHECK(executed.value(executed.outputs()[0].value).name == "y");
+    check_same(prepare_session(backend, graph)->execute(inputs), execute(graph, inputs));
+  }
+  CHECK(backend.prepared == 24);
+  // Steps of loops and transforms are not written out, nor is anything while sizes are open.
+  const Graph looping = import_text(
+      "agraph (float[3, 4] x) => (float[a, b] y) { m = Constant <value = int64 {2}> ()\n yes = Constant <value = bool {1}> "
+      "()\n h = "
+      "Hardmax(x)\n y = Loop (m, yes, h) <body = b (int64 i, bool c, float[3, 4] v) => (bool go, float[3, 4] next) { next = "
+      "Sin(v)\n go = Identity(c) }> }");
+  const Graph written = executed_form(backend, looping);
+  const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
+  CHECK(std::count_if(looping.nodes().begin(), looping.nodes().end(), is_opaque) == 2);
+  CHECK(std::count_if(written.nodes().begin(), written.nodes().end(), is_opaque) == 1);
+  std::vector<Datum> rows{random_floats(random, {3, 4})};
+  check_same(prepare_session(backend, looping)->execute(rows), execute(looping, rows));
+  const Graph open = import_text("agraph (float[N, 4] x) => (float[N, 4] y) { y = Hardmax(x) }");
+  CHECK(!is_compiled(executed_form(backend, open)));
+}
 
 TEST_CASE("parts are compiled, and the nodes between them interpreted") {
   const Graph graph = import_text(kStaged);

@@ -83,7 +83,8 @@ class PythonSession {
         checks_kernels_(check_kernels) {
     const Backend& backend = find_backend(device, math);
     if (check_kernels) options.check_kernels.emplace();
-    const bool is_whole = is_compiled(graph.graph);
+    const Graph executed = executed_form(backend, graph.graph);
+    const bool is_whole = is_compiled(executed);
     // A compiled plan allocates its results. The interpreter may return weights, inputs, or values that it keeps.
     returns_own_memory_ = is_whole && device != "reference";
     const auto is_tensor = [](const Declaration& value) { return value.is_tensor; };
@@ -98,7 +99,7 @@ class PythonSession {
                                                check_kernels);
       };
     const nb::gil_scoped_release release;
-    session_ = prepare_session(backend, copy, options);
+    session_ = prepare_session(backend, executed, options);
   }
 
   nb::object run(nb::handle names, nb::handle feeds, nb::handle run_options) {

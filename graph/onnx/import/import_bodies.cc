@@ -139,6 +139,8 @@ bool Importer::import_body(const Source& call, const FunctionBody& body, std::st
 }
 
 bool Importer::import_procedure(const Source& source_node, const Procedure& procedure, int opset, std::string& reason) {
+  // Execution has a faster way for these than a graph.
+  if (options_.for_execution && options_.procedures_as_graphs && procedure.run) return false;
   if (const auto loop = unrolled(source_node, opset, reason)) return expand(source_node, loop->function, loop->call, reason);
   return procedure.graph && import_as_graph(source_node, procedure.graph, opset, reason);
 }

@@ -22,6 +22,12 @@ Graph specialized(const OpenGraph& graph, const Graph& written, const std::funct
 // Exports the graph and imports it with the sizes of these inputs.
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs);
 
+// The graph with those procedures written out that are executed as graphs of operators (Procedure::graph without a
+// Procedure::run), where sizes and parameters are known, so that a backend compiles them with what stands around them. Inputs
+// and outputs stay. The graph itself if nothing can be written out, if sizes of its inputs are open, or if its constants are
+// too large to be read again.
+Graph written_out(const Graph& graph);
+
 // Is one of these inputs empty though its sizes are open in the graph? Open sizes were assumed to be at least 1, so the model
 // must then be imported again.
 bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs);

@@ -72,6 +72,20 @@ class ArgKernel final : public Kernel {
       loops_.find_best(columns, where, columns + t * count, t, s_.largest, s_.last, count);
   }
 
+  // The first position that fits; there is one. Some are looked at together, as vectors.
+  template <class Fits>
+  static std::int64_t first_of(const T* x, std::int64_t count, const Fits& fits) {
+    constexpr std::int64_t kTogether = 32;
+    std::int64_t first = 0;
+    for (; first + kTogether <= count; first += kTogether) {
+      std::int32_t any = 0;
+      for (std::int64_t k = first; k < first + kTogether; ++k) any |= static_cast<std::int32_t>(fits(x[k]));
+      if (any != 0) break;
+    }
+    while (!fits(x[first])) ++first;
+    return first;
+  }
+
   // The extremum of each part, and where it stands if it is the best so far.
   void run_row(const Call& call, std::int64_t row) const {
     T buffer[kPart], best{};
@@ -87,13 +101,14 @@ class ArgKernel final : public Kernel {
         if (!better) continue;
       }
       best = found;
-      const auto is_best = [&](T v) { return is_nan ? v != v : v == found; };  // NOLINT
-      if (s_.last && !is_nan) {
+      if (is_nan) {
+        where = first + first_of(x, count, [](T v) { return v != v; });  // NOLINT
+      } else if (s_.last) {
         std::int64_t k = count - 1;
-        while (!is_best(x[k])) --k;
+        while (x[k] != found) --k;
         where = first + k;
       } else {
-        where = first + (std::find_if(x, x + count, is_best) - x);
+        where = first + first_of(x, count, [found](T v) { return v == found; });
       }
     }
     reinterpret_cast<std::int64_t*>(call.outputs[0])[row] = where;
