@@ -32,7 +32,7 @@ class ArgKernel final : public Kernel {
   void run(const Call& call) const override {
     const double nanoseconds = static_cast<double>(s_.x.before * s_.x.after * s_.x.size) / kElements;
     if (s_.x.after == 1 && s_.x.size <= kShort) {
-      const std::int64_t rows = kPart / s_.x.size, blocks = (s_.x.before + rows - 1) / rows;
+      const std::int64_t rows = kShortPart / s_.x.size, blocks = (s_.x.before + rows - 1) / rows;
       return call.workers.for_each(blocks, nanoseconds, [&](std::int64_t block, int) {
         run_short_rows(call, block * rows, std::min(rows, s_.x.before - block * rows));
       });
@@ -47,7 +47,7 @@ class ArgKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kColumns = 256, kPart = 1024, kShort = 16;
+  static constexpr std::int64_t kColumns = 256, kPart = 1024, kShort = 64, kShortPart = 4096;
 
   // `count` elements from `at` on; in `buffer` if they are converted.
   const T* elements(const Call& call, std::int64_t at, std::int64_t count, T* buffer) const {
@@ -62,10 +62,8 @@ class ArgKernel final : public Kernel {
 
   // Rows become columns, in which many rows are compared at once.
   void run_short_rows(const Call& call, std::int64_t row, std::int64_t count) const {
-    T buffer[kPart], columns[kPart];
-    const T* const x = elements(call, row * s_.x.size, count * s_.x.size, buffer);
-    for (std::int64_t t = 0; t < s_.x.size; ++t)
-      for (std::int64_t r = 0; r < count; ++r) columns[t * count + r] = x[r * s_.x.size + t];
+    T buffer[kShortPart], columns[kShortPart];
+    loops_.transpose(columns, elements(call, row * s_.x.size, count * s_.x.size, buffer), s_.x.size, s_.x.size, count);
     std::int64_t* const where = reinterpret_cast<std::int64_t*>(call.outputs[0]) + row;
     std::fill_n(where, count, std::int64_t{0});
     for (std::int64_t t = 1; t < s_.x.size; ++t)
