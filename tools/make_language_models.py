@@ -28,6 +28,10 @@ SHAPES = {
     "mistral": ("MistralConfig", {"sliding_window": 32}),
     "qwen3": ("Qwen3Config", {"head_dim": 16}),
     "gemma2": ("Gemma2Config", {"head_dim": 16, "sliding_window": 16}),
+    "olmo": ("OlmoConfig", {"eos_token_id": 2}),
+    "granite": ("GraniteConfig", {}),
+    "smollm3": ("SmolLM3Config", {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}),
+    "ernie": ("Ernie4_5Config", {"head_dim": 16}),
 }
 # How weights are stored. k_quant: with plain rounding to 4 bits the trained model is too small to know what it knew. *_exact: the
 # same weights, but products that do not round their other operand.
