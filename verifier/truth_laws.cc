@@ -82,9 +82,13 @@ std::optional<Sum> Normalizer::of_truth_values(const std::string& name, const Fu
     const Sum &condition = arguments[0], &then = arguments[1], &otherwise = arguments[2];
     if (const auto known = proof::number(condition)) return known->is_zero() ? otherwise : then;
     if (same_value(then, otherwise)) return then;
-    if (is_total(then) && is_total(otherwise))
-      return collected(
-          joined(product(condition, with_fresh_names(then)), product(negation(condition), with_fresh_names(otherwise))));
+    if (is_total(then) && is_total(otherwise)) try {
+        return collected(
+            joined(product(condition, with_fresh_names(then)), product(negation(condition), with_fresh_names(otherwise))));
+      } catch (const Error& e) {
+        // Sums with the largest integer (a minimum's start) can be beyond 64 bits: it stays a choice.
+        if (e.code() != ErrorCode::kUnsupported) throw;
+      }
     const auto one = [](const Term& t) { return stands_alone(t) && t.factors.empty() && t.coefficient == Rational(1); };
     if (std::any_of(condition.begin(), condition.end(), one))
       return single(function(name, law, {negation(condition), otherwise, then}));

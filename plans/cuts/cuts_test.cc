@@ -88,6 +88,23 @@ TEST_CASE("cuts: found and proved") {
   }
 }
 
+TEST_CASE("cuts: of pools with positions within planes, as their gradients have them") {
+  CutFinder finder;
+  const Operator& op = registry().get("MaxPool");
+  Attributes attributes = op.defaults();
+  for (const auto& [name, value] : std::map<std::string, Indices>{
+           {"kernel", {3, 3}}, {"strides", {2, 2}}, {"pads_begin", {1, 1}}, {"pads_end", {1, 1}}, {"dilations", {1, 1}}})
+    attributes.at(op.field(name).value()) = value;
+  attributes.at(op.field("indices").value()) = true;
+  attributes.at(op.field("storage_order").value()) = Index(2);
+  for (const std::int64_t size : {32, 112}) {
+    const std::vector<std::optional<TensorType>> types{TensorType{DataType::kFloat, {2048, 64, size, size}}};
+    std::string cuts;
+    for (const Cut& cut : finder.find(op, attributes, types)) cuts += to_string(cut) + "\n";
+    CHECK(cuts == "axis 0 => axis 0, axis 0\naxis 1 => axis 1, axis 1\n");
+  }
+}
+
 TEST_CASE("cuts: of scatters, by what is specified of them") {
   CutFinder finder;
   const auto cuts_of = [&](const char* name, const char* reduction, Indices x, Indices indices, Indices updates, int axis) {
