@@ -239,6 +239,9 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   options.sizes = given;
   for (std::size_t k = 0; k < given.size(); ++k)
     options.sizes[k].sizes = is_run ? executable_sizes(graph, choices[k], tried ? *tried : *device, trial) : choices[k].front();
+  if (is_run && request.shapes.empty())
+    if (auto rows = with_more_rows(graph, given[0].sizes, options.sizes[0].sizes, tried ? *tried : *device, trial))
+      options.sizes.push_back({*std::move(rows)});
   if (request.price) device = make_priced_device(request.price, std::move(device));
   // The CPU checks models that the device cannot execute.
   const std::unique_ptr<Device> second =

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "graph/execute.h"
+#include "operators/readings/operation_count.h"
 #include "optimizer/inputs/inputs.h"
 
 namespace rewright::optimizer {
@@ -331,6 +332,23 @@ double most_elements(const Graph& graph, const NamedSizes& sizes) {
   return most;
 }
 
+constexpr std::int64_t kRows[] = {1000, 256, 64, 16, 4};
+constexpr double kMostOperations = 3e8;  // some milliseconds
+
+// Of all nodes with a denotation.
+double operations(const Graph& sized) {
+  double all = 0;
+  for (const auto& node : sized.nodes()) {
+    if (node->op == nullptr) continue;
+    const auto operands = sized.operand_types(*node);
+    const Definition definition = node->op->define(node->attributes, Inputs::of(operands));
+    if (!definition.has_denotation()) continue;
+    for (const Output& output : definition.outputs())
+      if (all_constant(output.type.shape)) all += operation_count(output);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string to_string(const NamedSizes& sizes) {
@@ -388,6 +406,31 @@ NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& c
     }
   }
   return choices.front();
+}
+
+std::optional<NamedSizes> with_more_rows(const Graph& graph, const NamedSizes& given, const NamedSizes& chosen, Device& device,
+                                         TimingOptions timing) {
+  NamedSizes sizes = chosen;
+  std::vector<std::string> rows;
+  for (const std::string& name : find_open(graph, given).of_first_axes)
+    if (const auto at = chosen.find(name); at != chosen.end() && at->second == 1) rows.push_back(name);
+  if (rows.empty()) return std::nullopt;
+  timing.min_seconds = timing.max_seconds = 0;
+  timing.min_rounds = timing.warmup = 1;
+  for (const std::int64_t count : kRows) {
+    for (const std::string& name : rows) sizes[name] = count;
+    if (most_elements(graph, sizes) > kMostElements || !is_well_typed(graph, sizes)) continue;
+    try {
+      const Graph sized = with_named_sizes(graph, sizes);
+      if (operations(sized) > kMostOperations) continue;
+      if (device.measures()) device.time_graphs({&sized, 1}, timing);
+      return sizes;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kMissing) throw;
+      if (error.code() == ErrorCode::kCancelled) return std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 Substitution sizes_or_one(NamedSizes sizes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& give
 // The first of these at which the device executes the graph on random inputs (or does not finish); the first one if there is
 // none, or if the device does not execute graphs. Seed and cancellation come from `timing`.
 NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, TimingOptions timing);
+
+// The sizes that were chosen where `given` says none, with many rows in place of one on first axes: as many as take a device
+// some milliseconds, at most 1,000. What is fast for one row may be slow for many. nullopt if no first axis is open, or the
+// device does not execute the graph with 4 rows, or that takes longer.
+std::optional<NamedSizes> with_more_rows(const Graph& graph, const NamedSizes& given, const NamedSizes& chosen, Device& device,
+                                         TimingOptions timing);
 
 // These sizes, and 1 for all others: for predicting costs.
 Substitution sizes_or_one(NamedSizes sizes);

@@ -106,4 +106,41 @@ TEST_CASE("a device that cannot run one choice is given the next") {
   CHECK(found.at("W") == 7);
 }
 
+TEST_CASE("open first axes are measured with many rows, too, as far as that takes little") {
+  class Limited final : public testing::RooflineDevice {
+   public:
+    std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
+      if (graphs[0].value(graphs[0].inputs()[0]).type.shape[0].value() > most) throw Error(ErrorCode::kBadInput, "too many");
+      return RooflineDevice::time_graphs(graphs, options);
+    }
+    std::int64_t most = 1 << 20;
+  };
+  Limited device;
+  const auto rows = [&](const Graph& graph, const NamedSizes& given) -> std::int64_t {
+    const NamedSizes chosen = first_choice(graph, given);
+    const std::optional<NamedSizes> more = with_more_rows(graph, given, chosen, device, {});
+    if (!more) return 0;
+    for (const auto& [name, size] : *more) CHECK((name == "N" || size == chosen.at(name)));
+    return more->at("N");
+  };
+  const auto product = [](std::int64_t width) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", testing::floats({n, width}));
+    graph.add_output("y", testing::add(graph, "MatMul", {x, graph.add_constant(testing::weights({width, width}))})[0]);
+    return graph;
+  };
+  CHECK(rows(network(7), {}) == 1000);
+  CHECK(rows(network(7), {{"N", 1}}) == 0);  // said by the caller
+  CHECK(rows(product(512), {}) == 256);      // 2 * 512^2 operations a row
+  CHECK(rows(product(2048), {}) == 16);
+  device.most = 100;
+  CHECK(rows(network(7), {}) == 64);
+  device.most = 1;
+  CHECK(rows(network(7), {}) == 0);
+  Graph table;  // positions on its first axis
+  const ValueId x = table.add_input("x", testing::floats({n, 4})), edges = table.add_input("edges", {DataType::kInt64, {2, h}});
+  table.add_output("y", testing::add(table, "Gather", {x, edges})[0]);
+  CHECK(rows(table, {}) == 0);
+}
+
 }  // namespace rewright::optimizer
