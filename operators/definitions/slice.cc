@@ -68,6 +68,7 @@ struct SliceOperator {
     for (std::size_t a = 0; a < x.rank(); ++a) {
       d.require(less_equal(0, length[a]), [&] { return "length " + length[a].to_string() + " is negative"; });
       if (length[a] == Index(0)) continue;
+      d.require(!(step[a] == Index(0)), [&] { return "step of axis " + std::to_string(a) + " is 0"; });
       const Index last = begin[a] + (length[a] - 1) * step[a];
       for (const Index& end : {begin[a], last}) {
         const auto outside = [&] {
