@@ -255,6 +255,49 @@ def variance(o, x):
     return o.mean((x - o.mean(x, axes=[1], keepdims=True)) ** 2, axes=[1])
 
 
+# ---- Parts of results, stacks and maxima
+
+
+@program("textbook", a=(512, 512), b=(512, 512))
+def rows_of_product(o, a, b):
+    return o.rows(a @ b, 0, 8)
+
+
+@program("textbook", x=(2048, 128), w=(128, 512), v=(512, 128))
+def first_row_of_layers(o, x, w, v):
+    return o.rows(x + o.maximum(x @ w, 0.0) @ v, 0, 1)
+
+
+@program("textbook", x=(1024, 1024))
+def last_running_sums(o, x):
+    return o.rows(o.running_sum(x), 1023, 1024)
+
+
+@program("STENSO, sum_stack", x=(512, 512), y=(512, 512), z=(512, 512))
+def sum_of_stack(o, x, y, z):
+    return o.sum(o.stack([x, y, z]), axes=[0])
+
+
+@program("STENSO, max_stack", x=(512, 512), y=(512, 512), z=(512, 512))
+def maximum_of_stack(o, x, y, z):
+    return o.greatest(o.stack([x, y, z]), axes=[0])
+
+
+@program("textbook", x=(1024, 1024))
+def maximum_of_exponentials(o, x):
+    return o.greatest(o.exp(x), axes=[1])
+
+
+@program("textbook", x=(1024,), y=(1024,))
+def maxima_over_pairs(o, x, y):
+    return o.greatest(o.column(x) + o.row(y), axes=[1])
+
+
+@program("textbook", x=(512, 512))
+def product_with_ones(o, x):
+    return o.ones(512, 512) @ x
+
+
 # ---- The three readings of a program
 
 
@@ -268,6 +311,10 @@ class Arrays:
     @staticmethod
     def row(x):
         return x[None, :]
+
+    @staticmethod
+    def rows(x, first, end):
+        return x[first:end]
 
 
 class Numbers(Arrays):
@@ -285,6 +332,22 @@ class Numbers(Arrays):
         return np.mean(x, axis=None if axes is None else tuple(axes), keepdims=keepdims)
 
     @staticmethod
+    def greatest(x, axes):
+        return np.max(x, axis=tuple(axes))
+
+    @staticmethod
+    def running_sum(x):
+        return np.cumsum(x, axis=0)
+
+    @staticmethod
+    def stack(values):
+        return np.stack(values)
+
+    @staticmethod
+    def ones(m, n):
+        return np.ones((m, n))
+
+    @staticmethod
     def eye(n):
         return np.eye(n)
 
@@ -297,6 +360,9 @@ class Torch(Arrays):
 
         self.torch = torch
         self.exp, self.log, self.sqrt, self.abs, self.eye = torch.exp, torch.log, torch.sqrt, torch.abs, torch.eye
+        self.greatest = lambda x, axes: torch.amax(x, dim=axes)
+        self.running_sum = lambda x: torch.cumsum(x, dim=0)
+        self.stack, self.ones = torch.stack, torch.ones
 
     def maximum(self, x, y):
         return self.torch.clamp(x, min=y) if isinstance(y, float) else self.torch.maximum(x, y)
@@ -362,6 +428,21 @@ class Graph:
 
     def mean(self, x, axes=None, keepdims=False):
         return self.reduce("ReduceMean", x, axes, keepdims)
+
+    def greatest(self, x, axes):
+        return self.reduce("ReduceMax", x, axes, False)
+
+    def running_sum(self, x):
+        return x.apply("CumSum", self.constant(np.int64(0)))
+
+    def stack(self, values):
+        return self.node("Concat", [self.row(x) for x in values], axis=0)
+
+    def rows(self, x, first, end):
+        return self.node("Slice", [x, *(self.constant(np.array([n], np.int64)) for n in (first, end, 0))])
+
+    def ones(self, m, n):
+        return self.constant(np.ones((m, n), np.float32))
 
     def eye(self, n):
         shape = self.constant(np.array([n, n], np.int64))
