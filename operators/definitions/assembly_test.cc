@@ -32,10 +32,6 @@ TEST_CASE("Slice") {
   const Tensor x = tensor({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
   const auto y = evaluate("Slice", {x}, {{"begin", Indices{0, 3}}, {"length", Indices{2, 2}}, {"step", Indices{1, -2}}})[0];
   CHECK(y.reals() == Values{3, 1, 7, 5});
-  CHECK(shape_of("Slice", {reals({4})}, {{"begin", Indices{2}}, {"length", Indices{2}}, {"step", Indices{0}}}) ==
-        "step of axis 0 is 0");
-  CHECK(shape_of("Slice", {reals({4})}, {{"begin", Indices{2}}, {"length", Indices{3}}}) ==
-        "position 4 is outside of axis 0 of size 4");
   const Operator& op = registry().get("Slice");
   const Inputs in = Inputs::of(std::vector{reals({4})});
   CHECK(op.normalized({Indices{2}, Indices{1}, Indices{5}}, in) == op.normalized({Indices{2}, Indices{1}, Indices{1}}, in));

@@ -68,7 +68,6 @@ struct SliceOperator {
     for (std::size_t a = 0; a < x.rank(); ++a) {
       d.require(less_equal(0, length[a]), [&] { return "length " + length[a].to_string() + " is negative"; });
       if (length[a] == Index(0)) continue;
-      d.require(!(step[a] == Index(0)), [&] { return "step of axis " + std::to_string(a) + " is 0"; });
       const Index last = begin[a] + (length[a] - 1) * step[a];
       for (const Index& end : {begin[a], last}) {
         const auto outside = [&] {
@@ -212,8 +211,12 @@ struct SliceOperator {
     if (product(length) == Index(0)) return {b.filled(b.type_of(call.inputs[0]), 0)};
     Indices before, behind;
     for (std::size_t a = 0; a < rank; ++a) {
-      const bool backward = step[a].value() < 0;
-      const Index stride = backward ? -step[a] : step[a], first = backward ? begin[a] + (length[a] - 1) * step[a] : begin[a];
+      const bool backward = step[a].value() < 0, repeats = step[a] == Index(0);
+      if (repeats) g = b.add("ReduceSum", {g}, {{"axes", Indices{a}}, {"keepdims", true}});
+      const Index stride = repeats    ? Index(1)
+                           : backward ? -step[a]
+                                      : step[a],
+                  first = backward ? begin[a] + (length[a] - 1) * step[a] : begin[a];
       if (backward) {
         SliceOperator reversed{.begin = Indices(rank, 0), .length = length, .step = Indices(rank, 1)};
         reversed.length = b.shape_of(g);
