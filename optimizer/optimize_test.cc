@@ -75,7 +75,7 @@ TEST_CASE("an equation of several tensors becomes products in the best order, an
 }
 
 TEST_CASE("what nothing asks for is not computed") {
-  // Of a block's rows only the first goes on, as in a transformer that classifies.
+  // Only the first row of the block is used, as in a transformer that classifies by its first token.
   const Graph graph = testing::import_text(R"(
     block (float[512, 16] x, float[16, 64] w, float[64, 16] v, float[16] g) => (float[16] y)
     <int64 first = {0}> {

@@ -69,12 +69,6 @@ class Case:
         return {f"x{i}": value for i, value in enumerate(self.inputs) if value is not None and i not in self.constants}
 
 
-def declare_outputs(model, values):
-    """Gives the model's outputs the types and sizes of these values."""
-    for info, value in zip(model.graph.output, values):
-        info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
-
-
 # ---- Activations and normalizations
 
 

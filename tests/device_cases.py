@@ -16,8 +16,9 @@ import subprocess
 
 import numpy as np
 import onnx
-from contrib_cases import DOMAIN, OPERATORS, Case, declare_outputs
+from contrib_cases import DOMAIN, OPERATORS, Case
 from onnx import numpy_helper
+from program import declare_outputs
 from random_models import ATOL, RTOL, distance, random_model, session, shaken_runs
 
 STEADY = 0.1  # of what the tolerances allow: by how much the last digits of inputs may change a result

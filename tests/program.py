@@ -19,6 +19,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
+def declare_outputs(model, values):
+    """Gives the model's outputs the types and sizes of these values."""
+    for info, value in zip(model.graph.output, values):
+        info.CopyFrom(helper.make_tensor_value_info(info.name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+
+
 def tensor(name, array):
     return numpy_helper.from_array(numpy.asarray(array), name)
 

@@ -202,7 +202,8 @@ struct SliceOperator {
     return from_end && *from_end < 0 ? Index(*from_end) : position;
   }
 
-  // The inverse within zeros: undo negative steps, then insert zeros between (as columns of a wider tensor), before and after.
+  // The inverse within zeros: sum what a step of 0 repeats and undo negative steps, then insert zeros between (as columns of a
+  // wider tensor), before and after.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const Indices from = b.shape_of(call.inputs[0]);

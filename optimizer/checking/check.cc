@@ -7,7 +7,7 @@
 
 #include "expressions/difference.h"
 #include "graph/execute.h"
-#include "operators/readings/operation_count.h"
+#include "optimizer/inputs/operations.h"
 
 namespace rewright::optimizer {
 
@@ -17,24 +17,6 @@ constexpr double kLongestTry = 20;  // seconds after which no other inputs are t
 
 double seconds_from(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// The number of elements that its nodes compute. Opaque nodes count as 0: their work is limited by time.
-double operations_of(const Graph& graph) {
-  double operations = 0;
-  for (const auto& node : graph.nodes()) {
-    if (node->op == nullptr) continue;
-    try {
-      const Definition definition = node->op->define(node->attributes, Inputs::of(graph.operand_types(*node)));
-      for (const Output& output : definition.outputs()) {
-        double elements = 1;
-        for (const Index& size : output.type.shape) elements *= static_cast<double>(size.constant().value_or(1));
-        operations += elements + (output.element ? operation_count(output) : 0);
-      }
-    } catch (const Error&) {  // ill-typed for unknown sizes
-    }
-  }
-  return operations;
 }
 
 // The inputs with their last bits changed. The effect on an output bounds the effect of rounding inside the graph.

@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "graph/execute.h"
-#include "operators/readings/operation_count.h"
 #include "optimizer/inputs/inputs.h"
+#include "optimizer/inputs/operations.h"
 
 namespace rewright::optimizer {
 
@@ -335,20 +335,6 @@ double most_elements(const Graph& graph, const NamedSizes& sizes) {
 constexpr std::int64_t kRows[] = {1000, 256, 64, 16, 4};
 constexpr double kMostOperations = 3e8;  // some milliseconds
 
-// Of all nodes with a denotation.
-double operations(const Graph& sized) {
-  double all = 0;
-  for (const auto& node : sized.nodes()) {
-    if (node->op == nullptr) continue;
-    const auto operands = sized.operand_types(*node);
-    const Definition definition = node->op->define(node->attributes, Inputs::of(operands));
-    if (!definition.has_denotation()) continue;
-    for (const Output& output : definition.outputs())
-      if (all_constant(output.type.shape)) all += operation_count(output);
-  }
-  return all;
-}
-
 }  // namespace
 
 std::string to_string(const NamedSizes& sizes) {
@@ -422,7 +408,7 @@ std::optional<NamedSizes> with_more_rows(const Graph& graph, const NamedSizes& g
     if (most_elements(graph, sizes) > kMostElements || !is_well_typed(graph, sizes)) continue;
     try {
       const Graph sized = with_named_sizes(graph, sizes);
-      if (operations(sized) > kMostOperations) continue;
+      if (operations_of(sized) > kMostOperations) continue;
       if (device.measures()) device.time_graphs({&sized, 1}, timing);
       return sizes;
     } catch (const Error& error) {

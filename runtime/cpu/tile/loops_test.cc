@@ -1,6 +1,7 @@
 // The tile engine's loops beside the functions' definitions.
 #include "runtime/cpu/tile/loops.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -81,6 +82,27 @@ void check_real_functions(Isa isa, std::mt19937& random) {
 }
 
 }  // namespace
+
+TEST_CASE("exponentials have the same bits with AVX2 and AVX-512") {
+  std::vector<float> x = {0.0f, -0.0f, 88.7f, 88.8f, 89.5f, -87.4f, -90.0f, -103.9f, -104.5f, INFINITY, -INFINITY, NAN, 3e38f};
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform(-110, 95);
+  while (x.size() < 5003) x.push_back(uniform(random));
+  for (const Function* f : {&functions::exp, &functions::sigmoid}) {
+    std::vector<std::vector<float>> results;
+    for (const Isa isa : tested_isas()) {
+      if (isa == Isa::kBaseline) continue;  // multiplies and adds in two steps
+      results.emplace_back(x.size());
+      real_loops<float>(isa).unary (*f)(results.back().data(), x.data(), static_cast<Count>(x.size()));
+    }
+    int different = 0;
+    for (const std::vector<float>& y : results)
+      for (std::size_t i = 0; i < x.size(); ++i)
+        different += !std::isnan(x[i]) && std::bit_cast<std::uint32_t>(y[i]) != std::bit_cast<std::uint32_t>(results[0][i]);
+    CAPTURE(f->name);
+    CHECK(different == 0);
+  }
+}
 
 TEST_CASE("loops over reals agree with the functions' definitions") {
   std::mt19937 random(1);
