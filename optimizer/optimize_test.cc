@@ -9,6 +9,7 @@
 #include "base/process_memory.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
+#include "graph/testing.h"
 #include "optimizer/certificates/replay.h"
 #include "optimizer/devices/device_profile.h"
 #include "optimizer/testing.h"

@@ -22,13 +22,13 @@ namespace {
 // exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 2^k is applied in two
 // halves, so that subnormal results and those next to the largest float are correct.
 inline float exp_float(float x) {
-  const float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // NaN passes
-  const float shifted = clamped * 1.44269504088896341f + 12582912.0f;   // 1.5 * 2^23: rounds to an integer
+  const float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;             // NaN passes
+  const float shifted = multiply_add(clamped, 1.44269504088896341f, 12582912.0f);  // 1.5 * 2^23: rounds to an integer
   const float k = shifted - 12582912.0f;
   const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - 0x4B400000;
-  const float r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
+  const float r = multiply_add(-k, -2.12194440e-4f, multiply_add(-k, 0.693359375f, clamped));
   const float p = exp_polynomial(r);
-  const float power = p * r * r + r + 1.0f;
+  const float power = multiply_add(p * r, r, r) + 1.0f;
   const std::int32_t half = exponent >> 1;
   const float scale1 = std::bit_cast<float>((half + 127) << 23);
   const float scale2 = std::bit_cast<float>((exponent - half + 127) << 23);
