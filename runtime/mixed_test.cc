@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -256,6 +257,41 @@ TEST_CASE("stages are as few as the opaque nodes allow") {
   // Nodes that depend on no opaque node are in the first part, wherever they are in the model.
   const auto& first = stages[0].part.outputs;
   CHECK(std::any_of(first.begin(), first.end(), [&](ValueId id) { return graph.value(id).name == "z"; }));
+}
+
+TEST_CASE("constants that nodes compute or hand on are constants of each part that reads them") {
+  const Graph graph =
+      import_text(R"(agraph (float[A, 40] x, int64 zero) => (float[A, 40] y, float[40, 40] halves, float[40] sums) {
+    shape = Constant <value_ints = [40, 40]> ()
+    axis = Constant <value_ints = [0]> ()
+    half = ConstantOfShape <value = float[1] {0.5}> (shape)
+    halves = Identity(half)
+    sums = ReduceSum <keepdims = 0> (halves, axis)
+    a = MatMul(x, halves)
+    q = SequenceConstruct(a)
+    b = SequenceAt(q, zero)
+    c = MatMul(b, halves)
+    r = SequenceConstruct(c)
+    d = SequenceAt(r, zero)
+    y = Add(d, sums)
+  })");
+  const std::vector<bool> constant = graph.constant_values();
+  std::set<ValueId> computed;
+  int products = 0;
+  for (const Stage& stage : stages_of(graph)) {
+    for (const ValueId id : stage.part.inputs) CHECK_FALSE(constant[id]);
+    for (const ValueId id : stage.part.outputs) CHECK(computed.insert(id).second);
+    const std::vector<bool> inside = stage.part.graph.constant_values();
+    for (const auto& node : stage.part.graph.nodes())
+      if (node->op->name() == "MatMul") products += inside[node->inputs[1]];
+  }
+  CHECK(products == 2);
+  const auto session = prepare_session(cpu::cpu_backend(), graph);
+  std::mt19937 random(5);
+  for (const std::int64_t rows : {50, 3, 60}) {
+    const std::vector<Datum> inputs{random_floats(random, {rows, 40}), int64(0)};
+    check_same(session->execute(inputs), graph::execute(graph, inputs));
+  }
 }
 
 TEST_CASE("bodies of loops are compiled once for each size") {

@@ -17,9 +17,11 @@ class Cutter {
 
   std::vector<Stage> run() {
     find_stages();
+    repeat_constants();
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       if (!compiled_[i]) stages_[stage_of_node_[i]].interpreted.push_back(i);
-    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].part = part_of(graph_, members_[s], leaves_);
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      stages_[s].part = part_of(graph_, std::vector(members_[s].begin(), members_[s].end()), leaves_of(s));
     return std::move(stages_);
   }
 
@@ -49,23 +51,68 @@ class Cutter {
       }
       stage_of_node_[i] = stage;
       if (members_.size() <= stage) members_.resize(stage + 1);
-      if (compiled_[i]) members_[stage].push_back(i);
+      if (compiled_[i]) members_[stage].insert(i);
     }
     stages_.resize(members_.size());
+    find_constants();
     // Marks values needed outside of the stage that computes them, or by an interpreted node.
     leaves_.resize(graph_.value_count());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       for (const ValueId id : graph_.nodes()[i]->inputs)
-        if (id != kNoValue && (!compiled_[i] || stage_of_node_[i] != ready[id])) leaves_[id] = true;
+        if (id != kNoValue && (!compiled_[i] || (stage_of_node_[i] != ready[id] && constant_producer_[id] < 0)))
+          leaves_[id] = true;
     for (const GraphOutput& output : graph_.outputs()) leaves_[output.value] = true;
+  }
+
+  void find_constants() {
+    const std::vector<bool> constant = graph_.constant_values();
+    constant_producer_.assign(graph_.value_count(), -1);
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
+      for (const ValueId id : graph_.nodes()[i]->outputs)
+        if (id != kNoValue && constant[id] && compiled_[i]) constant_producer_[id] = static_cast<std::int32_t>(i);
+  }
+
+  // Weights that are computed from constants, or that an Identity hands on to several layers, have to be constants of each part
+  // that reads them: kernels pack constant weights once. So the nodes that compute them are in each of these parts, and only
+  // there.
+  void repeat_constants() {
+    const auto is_needed_elsewhere = [&](std::size_t i) {
+      const std::vector<ValueId>& outputs = graph_.nodes()[i]->outputs;
+      return std::any_of(outputs.begin(), outputs.end(),
+                         [&](ValueId id) { return id != kNoValue && (constant_producer_[id] < 0 || leaves_[id]); });
+    };
+    for (std::set<std::size_t>& members : members_) {
+      std::erase_if(members, [&](std::size_t i) { return !is_needed_elsewhere(i); });
+      std::vector<std::size_t> open(members.begin(), members.end());
+      while (!open.empty()) {
+        const Node& node = *graph_.nodes()[open.back()];
+        open.pop_back();
+        for (const ValueId id : node.inputs) {
+          if (id == kNoValue || constant_producer_[id] < 0) continue;
+          const auto producer = static_cast<std::size_t>(constant_producer_[id]);
+          if (members.insert(producer).second) open.push_back(producer);
+        }
+      }
+    }
+  }
+
+  // The leaves without the constants that another stage computes as well.
+  std::vector<bool> leaves_of(std::size_t stage) const {
+    std::vector<bool> leaves = leaves_;
+    for (const std::size_t i : members_[stage])
+      if (stage_of_node_[i] != stage)
+        for (const ValueId id : graph_.nodes()[i]->outputs)
+          if (id != kNoValue) leaves[id] = false;
+    return leaves;
   }
 
   const Graph& graph_;
   std::vector<Stage> stages_;
-  std::vector<std::vector<std::size_t>> members_;  // compiled nodes by stage
-  std::vector<bool> compiled_;                     // by node
+  std::vector<std::set<std::size_t>> members_;  // compiled nodes by stage
+  std::vector<bool> compiled_;                  // by node
   std::vector<std::size_t> stage_of_node_;
   std::vector<bool> leaves_;
+  std::vector<std::int32_t> constant_producer_;  // by value: the node that computes it from constants alone; -1: none
 };
 
 bool is_text(const Graph& graph, ValueId id) { return id != kNoValue && graph.value(id).type.type == DataType::kString; }
