@@ -5,7 +5,7 @@
 
 namespace rewright::cpu {
 
-PiecesKernel::PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels,
+PiecesKernel::PiecesKernel(std::vector<Piece> pieces, int threads, ResultFunction function, std::int64_t channels,
                            std::int64_t height)
     : pieces_(std::move(pieces)), threads_(threads), function_(function), channels_(channels), height_(height) {
   const auto aligned = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
@@ -37,7 +37,7 @@ void PiecesKernel::run(const Call& call) const {
     std::byte* const output = reinterpret_cast<std::byte*>(y);
     static const Workers alone(1);
     piece.kernel->run({{inputs, call.inputs.size()}, {&output, 1}, scratch + copied_bytes_, alone});
-    if (function_ != nullptr) function_(y, y, piece.elements);
+    if (function_) function_(y, piece.elements);
   });
 }
 
@@ -45,7 +45,7 @@ namespace {
 
 class FollowedKernel final : public Kernel {
  public:
-  FollowedKernel(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements)
+  FollowedKernel(std::unique_ptr<Kernel> kernel, ResultFunction function, std::int64_t elements)
       : kernel_(std::move(kernel)), function_(function), elements_(elements) {}
   void run(const Call& call) const override {
     kernel_->run(call);
@@ -53,16 +53,15 @@ class FollowedKernel final : public Kernel {
     constexpr double kElements = 2;  // a nanosecond
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const std::int64_t parts = (elements_ + kPart - 1) / kPart;
-    call.workers.for_each(parts, static_cast<double>(elements_) / kElements, [&](std::int64_t p, int) {
-      function_(y + p * kPart, y + p * kPart, std::min(kPart, elements_ - p * kPart));
-    });
+    call.workers.for_each(parts, static_cast<double>(elements_) / kElements,
+                          [&](std::int64_t p, int) { function_(y + p * kPart, std::min(kPart, elements_ - p * kPart)); });
   }
   std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
   std::string source() const override { return kernel_->source(); }
 
  private:
   std::unique_ptr<Kernel> kernel_;
-  RowLoops::Unary function_;
+  ResultFunction function_;
   std::int64_t elements_;
 };
 
@@ -83,7 +82,7 @@ class TwoKernels final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements) {
+std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, ResultFunction function, std::int64_t elements) {
   return std::make_unique<FollowedKernel>(std::move(kernel), function, elements);
 }
 

@@ -52,16 +52,23 @@ double absolute(double x, double, double) { return std::fabs(x); }
 double softplus(double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0)); }
 
-// One of our loops that is faster or more precise than oneDNN's, or ready sooner; null: none.
-RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
+// One of our loops that is faster or more precise than oneDNN's, or ready sooner.
+ResultFunction better_loop(const Eltwise& f, Isa isa) {
   const RowLoops& loops = loops_for<RowLoops>(isa);
-  if (f.algorithm == algorithm::eltwise_swish && f.alpha == 1) return loops.swish;
-  if (f.algorithm == algorithm::eltwise_soft_relu) return loops.softplus;
-  if (f.algorithm == algorithm::eltwise_mish) return loops.mish;
+  if (f.algorithm == algorithm::eltwise_swish && f.alpha == 1) return ResultFunction(loops.swish);
+  if (f.algorithm == algorithm::eltwise_soft_relu) return ResultFunction(loops.softplus);
+  if (f.algorithm == algorithm::eltwise_mish) return ResultFunction(loops.mish);
   // oneDNN generates code for these two for every block of a result, which takes longer than many convolutions.
-  if (f.algorithm == algorithm::eltwise_gelu_erf) return loops.gelu;
-  if (f.algorithm == algorithm::eltwise_gelu_tanh) return loops.gelu_tanh;
-  return nullptr;
+  if (f.algorithm == algorithm::eltwise_gelu_erf) return ResultFunction(loops.gelu);
+  if (f.algorithm == algorithm::eltwise_gelu_tanh) return ResultFunction(loops.gelu_tanh);
+  return {};
+}
+
+// One of our loops, for results of our kernels.
+ResultFunction loop_of_ours(const Eltwise& f, Isa isa) {
+  if (const ResultFunction better = better_loop(f, isa)) return better;
+  const std::optional<RowFunction> function = row_function(f);
+  return function ? ResultFunction(*function, f.alpha, f.beta, isa) : ResultFunction();
 }
 
 // Does the expression read only the first operand's element at the result's position?
@@ -78,6 +85,35 @@ bool is_elementwise(const Planner& planner, const Chain& chain) {
 }
 
 }  // namespace
+
+std::optional<RowFunction> row_function(const Eltwise& e) {
+  switch (e.algorithm) {
+    case algorithm::eltwise_relu:
+      return RowFunction::kRelu;
+    case algorithm::eltwise_clip:
+      return RowFunction::kClip;
+    case algorithm::eltwise_linear:
+      return RowFunction::kLinear;
+    case algorithm::eltwise_abs:
+      return RowFunction::kAbsolute;
+    case algorithm::eltwise_logistic:
+      return RowFunction::kLogistic;
+    case algorithm::eltwise_swish:
+      return RowFunction::kSwish;
+    case algorithm::eltwise_hardsigmoid:
+      return RowFunction::kHardSigmoid;
+    case algorithm::eltwise_hardswish:
+      return RowFunction::kHardSwish;
+    case algorithm::eltwise_tanh:
+      return RowFunction::kTanh;
+    case algorithm::eltwise_gelu_erf:
+      return RowFunction::kGelu;
+    case algorithm::eltwise_gelu_tanh:
+      return RowFunction::kGeluTanh;
+    default:
+      return std::nullopt;
+  }
+}
 
 bool only_in_loops_of_ours(const Eltwise& f) {
   return f.algorithm == algorithm::eltwise_soft_relu || f.algorithm == algorithm::eltwise_mish;
@@ -194,10 +230,10 @@ Epilogue Epilogue::without(ValueId addition) const {
   return result;
 }
 
-RowLoops::Unary Epilogue::take_last_function(Isa isa) {
-  if (operations_.empty() || !operations_.back().eltwise) return nullptr;
-  const RowLoops::Unary result = loop_of_ours(*operations_.back().eltwise, isa);
-  if (result != nullptr) operations_.pop_back();
+ResultFunction Epilogue::take_last_function(Isa isa) {
+  if (operations_.empty() || !operations_.back().eltwise) return {};
+  const ResultFunction result = better_loop(*operations_.back().eltwise, isa);
+  if (result) operations_.pop_back();
   return result;
 }
 
@@ -217,7 +253,7 @@ std::optional<Epilogue::Simple> Epilogue::simple(Isa isa) const {
       result.low = o.eltwise->alpha;
       result.high = o.eltwise->beta;
       stage = kBounded;
-    } else if (const RowLoops::Unary function = loop_of_ours(*o.eltwise, isa); function != nullptr && stage < kEnd) {
+    } else if (const ResultFunction function = loop_of_ours(*o.eltwise, isa); function && stage < kEnd) {
       result.function = function;
       stage = kEnd;
     } else {

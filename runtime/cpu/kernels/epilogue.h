@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/kernels/result_function.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/matching.h"
 #include "runtime/cpu/planning/planner.h"
@@ -20,6 +20,8 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
+// Its form in loops over results (ProductLoops::apply); nullopt: none.
+std::optional<RowFunction> row_function(const Eltwise& function);
 // oneDNN's Softplus and Mish have an absolute error of 1e-7, which exceeds the result below -16.
 bool only_in_loops_of_ours(const Eltwise& function);
 
@@ -50,13 +52,13 @@ class Epilogue {
   // `layouts`: of the addends, described for the result.
   dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
   // Removes and returns the last function if one of our loops is faster or more precise than oneDNN's; it must be applied to
-  // the stored result. Null: none.
-  RowLoops::Unary take_last_function(Isa isa);
+  // the stored result.
+  ResultFunction take_last_function(Isa isa);
   // For our own kernels: at most one addition, then bounds, then one of our functions, in this order; otherwise nullopt.
   struct Simple {
     bool addition = false;
     float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-    RowLoops::Unary function = nullptr;
+    ResultFunction function;
   };
   std::optional<Simple> simple(Isa isa) const;
   // The number of oneDNN's argument for each addition.

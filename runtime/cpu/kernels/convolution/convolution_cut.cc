@@ -119,7 +119,7 @@ bool ConvolutionCut::describe_parts(const ConvolutionPrimitive& whole) {
 }
 
 std::unique_ptr<Kernel> ConvolutionCut::kernel(int threads, const std::vector<DnnlKernel::Argument>& arguments,
-                                               const std::vector<DnnlKernel::Owned>& owned, RowLoops::Unary function) const {
+                                               const std::vector<DnnlKernel::Owned>& owned, ResultFunction function) const {
   const bool plain = x_layout_.plain();
   std::vector<PiecesKernel::Piece> pieces;
   for (std::size_t n = 0; n < parts_.size(); ++n) {

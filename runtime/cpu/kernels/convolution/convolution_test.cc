@@ -78,7 +78,7 @@ TEST_CASE("convolutions by channels, of random shapes") {
       Case c(seed);
       random_depthwise(c);
       REQUIRE(cpu::is_by_channel(c.s));
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       const float floor = seed % 2 ? 0 : -kInf;
       c.run(*depthwise(c, isa, floor), 1 + static_cast<int>(seed % 3));
       for (float& x : c.x) x = std::max(x, floor);
@@ -136,7 +136,7 @@ TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random
       Case first(seed), second(seed + 1000);
       random_depthwise(first);
       first.finish.addend = false;
-      if (seed % 3 == 0) first.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) first.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       second.s.images = first.s.images;
       second.s.channels = first.s.channels;
       second.s.height = first.s.out_height;
@@ -144,7 +144,7 @@ TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random
       second.s.outputs = second.pick(1, 90);
       second.fill();
       REQUIRE(cpu::is_pointwise(second.s));
-      if (seed % 4 == 0) second.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 4 == 0) second.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       const float floor = seed % 2 ? 0 : -kInf;
       first.run(*depthwise(first, isa, floor), 1);
       second.x = first.y;
@@ -164,7 +164,7 @@ TEST_CASE("direct convolutions of random shapes") {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_direct(c);
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       if (seed % 4 == 0) c.finish.y_stride = c.s.outputs + c.pick(0, 20);
       const int threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, threads), threads);
@@ -190,7 +190,7 @@ TEST_CASE("direct convolutions of many channels") {
       c.s.height = c.pick(1, 12);
       c.s.width = c.pick(1, 5);
       c.fill();
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       const int threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, threads), threads);
       CHECK(c.error() < 2e-6);
@@ -250,7 +250,7 @@ TEST_CASE("convolutions in small groups, of random shapes") {
       Case c(seed);
       random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
       REQUIRE(cpu::is_in_small_groups(c.s, isa));
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       const int threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, threads), threads);
       CHECK(c.error() < 1e-6);

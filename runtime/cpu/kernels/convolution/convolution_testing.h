@@ -107,7 +107,7 @@ struct Case {
             // In this order NaN passes through.
             if (sum < finish.low) sum = finish.low;
             if (sum > finish.high) sum = finish.high;
-            if (finish.function != nullptr) sum = sum / (1 + std::exp(-sum));  // in tests the function is swish
+            if (finish.function) sum = sum / (1 + std::exp(-sum));  // in tests the function is swish
             result.push_back(sum);
           }
     return result;

@@ -76,7 +76,7 @@ Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::
     return graph.add_node(o, o.defaults(), operands)[0];
   };
   if (simple.addition) y = then("Add", {y, graph.add_input("added", typed(c.node.outputs[0]))});
-  if (simple.function != nullptr) y = then("Mul", {y, then("Sigmoid", {y})});
+  if (simple.function) y = then("Mul", {y, then("Sigmoid", {y})});
   graph.add_output("y", y);
   return graph;
 }
@@ -110,8 +110,8 @@ ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& c) {
   const Epilogue::Simple simple = *c.epilogue.simple(options.isa);
   const auto time = [&] { return time_methods(alone(planner, c, simple), methods, image.channels < kFewChannels, options); };
   const auto position = static_cast<std::size_t>(estimated - methods.begin());
-  return methods[options.choices->choose(problem_name(image, simple.addition, simple.function != nullptr), names, position,
-                                         time)];
+  return methods[options.choices->choose(problem_name(image, simple.addition, static_cast<bool>(simple.function)), names,
+                                         position, time)];
 }
 
 }  // namespace rewright::cpu

@@ -71,12 +71,12 @@ class DepthwiseRows {
         loop(t);
       }
     }
-    if (function_ != nullptr) function_(y, y, elements());
+    if (function_) function_(y, elements());
   }
 
  private:
   ImageShape s_;
-  RowLoops::Unary function_;
+  ResultFunction function_;
   const ConvolutionLoops& loops_;
   Tensor weights_;
   std::vector<float> bias_;
@@ -186,9 +186,9 @@ class Separable final : public Kernel {
         loops_.tile(t);
       }
     }
-    if (finish_.function == nullptr) return;
-    if (finish_.y_stride == outputs_) return finish_.function(y, y, pixels * outputs_);
-    for (std::int64_t p = 0; p < pixels; ++p) finish_.function(y + p * finish_.y_stride, y + p * finish_.y_stride, outputs_);
+    if (!finish_.function) return;
+    if (finish_.y_stride == outputs_) return finish_.function(y, pixels * outputs_);
+    for (std::int64_t p = 0; p < pixels; ++p) finish_.function(y + p * finish_.y_stride, outputs_);
   }
 
   DepthwiseRows rows_;

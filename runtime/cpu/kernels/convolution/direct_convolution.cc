@@ -122,7 +122,7 @@ class DirectConvolution final : public Kernel {
       const Pixels pixels{image, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
                           std::min(part_, s_.out_width - part * part_)};
       for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, pixels);
-      if (finish_.function == nullptr) return;
+      if (!finish_.function) return;
       for (std::int64_t row = pixels.begin; row < pixels.end; ++row)
         finish(call, begin, end, (image * s_.out_height + row) * s_.out_width + pixels.first, pixels.count);
     });
@@ -226,8 +226,8 @@ class DirectConvolution final : public Kernel {
       return p / panels_.count() * (s_.outputs / s_.group) + panels_.first(p % panels_.count());
     };
     const std::int64_t from = channel(begin), to = end == s_.group * panels_.count() ? s_.outputs : channel(end);
-    if (to - from == stride) return finish_.function(y, y, count * stride);
-    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * stride + from, y + r * stride + from, to - from);
+    if (to - from == stride) return finish_.function(y, count * stride);
+    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * stride + from, to - from);
   }
 
   ImageShape given_, s_;

@@ -83,11 +83,11 @@ class Tiles {
 
   // Called when all tiles are stored.
   void apply_function(const Call& call) const {
-    if (finish_.function == nullptr) return;
+    if (!finish_.function) return;
     const std::int64_t pixels = s_.images * s_.out_height * s_.out_width;
     call.workers.for_each(pixels, static_cast<double>(pixels * s_.outputs), [&](std::int64_t pixel, int) {
       float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * finish_.y_stride;
-      finish_.function(y, y, s_.outputs);
+      finish_.function(y, s_.outputs);
     });
   }
 

@@ -49,7 +49,7 @@ class GroupedConvolution final : public Kernel {
     call.workers.for_each(rows(), multiplications / kMultiplications, [&](std::int64_t row, int thread) {
       compute(call, row, pixels + thread * s_.kernel[0] * columns_);
       float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * row_elements;
-      if (finish_.function != nullptr) finish_.function(y, y, row_elements);
+      if (finish_.function) finish_.function(y, row_elements);
     });
   }
 

@@ -67,7 +67,7 @@ class ConvolutionCut {
   const dnnl::memory::desc& weights() const { return primitives_[0].weights; }
   // Arguments and owned data as for the whole.
   std::unique_ptr<Kernel> kernel(int threads, const std::vector<DnnlKernel::Argument>& arguments,
-                                 const std::vector<DnnlKernel::Owned>& owned, RowLoops::Unary function) const;
+                                 const std::vector<DnnlKernel::Owned>& owned, ResultFunction function) const;
 
  private:
   ConvolutionCut(const ConvolutionShape& shape, const Epilogue& epilogue, Layout x_layout, Layout y_layout, bool bias);

@@ -54,7 +54,7 @@ class LibraryStep {
   // First without the added tensors, to choose layouts: these are read in the result's layout.
   void describe() {
     const Epilogue* const without_additions = epilogue_.additions().empty() ? &epilogue_ : nullptr;
-    const bool is_chosen = c_.with_bias && has_bias_ && function_ == nullptr;
+    const bool is_chosen = c_.with_bias && has_bias_ && !function_;
     primitive_ = is_chosen ? *c_.with_bias : choose_convolution(c_.shape, has_bias_, without_additions, planner_.options().isa);
     x_layout_ = *layout_of(primitive_.source, c_.shape.x);
     y_layout_ = *layout_of(primitive_.result, c_.shape.y);
@@ -110,15 +110,15 @@ class LibraryStep {
   std::unique_ptr<Kernel> make_kernel() {
     if (cut_ && !cut_->empty()) return cut_->kernel(planner_.options().threads, arguments_, owned_, function_);
     auto kernel = library_kernel(primitive_, c_.shape, epilogue_, std::move(arguments_), std::move(owned_));
-    if (function_ == nullptr) return kernel;
+    if (!function_) return kernel;
     return followed_by(std::move(kernel), function_, stored_elements(c_.shape.y, y_layout_));
   }
 
   Planner& planner_;
   const FoldedConvolution& c_;
   ValueId result_;
-  Epilogue epilogue_;                   // the part that oneDNN computes ...
-  RowLoops::Unary function_ = nullptr;  // ... and the function after it; null: none
+  Epilogue epilogue_;        // the part that oneDNN computes ...
+  ResultFunction function_;  // ... and the function after it; null: none
   bool has_bias_ = false;
   ConvolutionPrimitive primitive_;
   Layout x_layout_, y_layout_;

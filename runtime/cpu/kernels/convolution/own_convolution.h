@@ -10,7 +10,7 @@
 
 #include "expressions/tensor.h"
 #include "runtime/cpu/kernels/image_shape.h"
-#include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/kernels/result_function.h"
 #include "runtime/cpu/planning/kernel.h"
 #include "runtime/cpu/planning/prepared_constants.h"
 
@@ -21,7 +21,7 @@ struct Finish {
   std::vector<float> bias;  // empty: zeros
   bool addend = false;      // the step's second input, with the result's sizes
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-  RowLoops::Unary function = nullptr;
+  ResultFunction function;
   // Stride between the result's pixels in floats, if they are among other channels; 0: contiguous. Supported by the direct,
   // separable, Winograd's and Fourier's convolutions.
   std::int64_t y_stride = 0;

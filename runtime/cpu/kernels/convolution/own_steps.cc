@@ -8,7 +8,7 @@ namespace {
 
 // The result's storage: a slot of the concatenation that it belongs to, or one of its own.
 int add_target(Planner& planner, ValueId result, Finish& finish) {
-  const auto slot = planner.take_slot(result, finish.function == nullptr);
+  const auto slot = planner.take_slot(result, !finish.function);
   if (!slot) return planner.add_value(result, kChannelsLast);
   finish.y_stride = slot->stride;
   finish.low = std::clamp(finish.low, slot->low, slot->high);

@@ -56,7 +56,7 @@ TEST_CASE("convolutions by Winograd's method, of random shapes") {
       Case c(seed);
       random_winograd(c);
       REQUIRE(cpu::is_winograd(c.s));
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       if (seed % 4 == 0) c.finish.y_stride = c.s.outputs + c.pick(0, 20);
       const int tile = seed % 2 ? 4 : 2, threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, threads), threads);
@@ -71,7 +71,7 @@ TEST_CASE("convolutions by Fourier's method, of random shapes") {
       const std::int64_t size = random_fourier(c);
       CAPTURE(seed, cpu::name(isa), size);
       REQUIRE(cpu::is_fourier(c.s, size));
-      if (seed % 3 == 0) c.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
       if (seed % 4 == 0) c.finish.y_stride = c.s.outputs + c.pick(0, 20);
       const int threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_fourier_convolution(c.s, size, c.given(), c.finish, isa, threads), threads);

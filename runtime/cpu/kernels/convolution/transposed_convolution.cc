@@ -120,7 +120,7 @@ class TransposedConvolution final : public Kernel {
     float* const y = result(call, image, row);
     if (finish_.low != -kInfinity || finish_.high != kInfinity)
       loops_.apply(RowFunction::kClip, finish_.low, finish_.high, y, 0, 1, row_floats());
-    if (finish_.function != nullptr) finish_.function(y, y, row_floats());
+    if (finish_.function) finish_.function(y, row_floats());
   }
 
   // Adds the products of one image row with one window row to a row of the result. In a dense window, the products of a pixel

@@ -207,9 +207,9 @@ class WinogradConvolution final : public Kernel {
     (tile_ == 2 ? loops_.winograd2_output
                 : loops_.winograd4_output)({m, y_points_, s_.outputs, bias_.data(), pixels.data(),
                                             addend != nullptr ? addends.data() : nullptr, finish_.low, finish_.high});
-    if (finish_.function == nullptr) return;
+    if (!finish_.function) return;
     for (float* const pixel : pixels)
-      if (pixel != nullptr) finish_.function(pixel, pixel, s_.outputs);
+      if (pixel != nullptr) finish_.function(pixel, s_.outputs);
   }
 
   ImageShape s_;

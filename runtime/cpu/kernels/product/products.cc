@@ -17,35 +17,6 @@ namespace {
 
 constexpr std::int64_t kWorthPacking = 4;  // rows of the left operand for which packing the right one at run time pays
 
-std::optional<RowFunction> row_function(const Eltwise& e) {
-  switch (e.algorithm) {
-    case dnnl::algorithm::eltwise_relu:
-      return RowFunction::kRelu;
-    case dnnl::algorithm::eltwise_clip:
-      return RowFunction::kClip;
-    case dnnl::algorithm::eltwise_linear:
-      return RowFunction::kLinear;
-    case dnnl::algorithm::eltwise_abs:
-      return RowFunction::kAbsolute;
-    case dnnl::algorithm::eltwise_logistic:
-      return RowFunction::kLogistic;
-    case dnnl::algorithm::eltwise_swish:
-      return RowFunction::kSwish;
-    case dnnl::algorithm::eltwise_hardsigmoid:
-      return RowFunction::kHardSigmoid;
-    case dnnl::algorithm::eltwise_hardswish:
-      return RowFunction::kHardSwish;
-    case dnnl::algorithm::eltwise_tanh:
-      return RowFunction::kTanh;
-    case dnnl::algorithm::eltwise_gelu_erf:
-      return RowFunction::kGelu;
-    case dnnl::algorithm::eltwise_gelu_tanh:
-      return RowFunction::kGeluTanh;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::vector<std::int64_t> plain_strides(const Sizes& sizes) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
   for (std::size_t a = sizes.size(); a-- > 1;) strides[a - 1] = strides[a] * sizes[a];
