@@ -104,6 +104,8 @@ std::optional<RowFunction> row_function(const Eltwise& e) {
       return RowFunction::kHardSigmoid;
     case algorithm::eltwise_hardswish:
       return RowFunction::kHardSwish;
+    case algorithm::eltwise_elu:
+      return RowFunction::kElu;
     case algorithm::eltwise_tanh:
       return RowFunction::kTanh;
     case algorithm::eltwise_gelu_erf:

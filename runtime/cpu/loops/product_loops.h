@@ -37,6 +37,7 @@ enum class RowFunction {
   kSwish,
   kHardSigmoid,
   kHardSwish,
+  kElu,  // below 0: alpha (exp(x) - 1)
   kTanh,
   kGelu,
   kGeluTanh,

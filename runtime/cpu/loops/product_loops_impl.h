@@ -177,8 +177,12 @@ inline V at_most(V high, V x) {
 }
 inline V magnitude(V x) { return (V)((VI)x & 0x7fffffff); }
 
-// exp(x) = 2^k exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite from 88.4 on.
-inline V exponential(V x) {
+// exp(x) = 2^k (1 + fraction), fraction = exp(r) - 1, |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite
+// from 88.4 on.
+struct Exponential {
+  V fraction, scale;  // scale: 2^k
+};
+inline Exponential exponential_of(V x) {
   const V clamped = at_most(splat(89.0f), at_least(splat(-88.0f), x));
   const V shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
   const V k = shifted - 12582912.0f;
@@ -188,8 +192,16 @@ inline V exponential(V x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  return p * (V)(((VI)shifted << 23) + (127 << 23));
+  return {p * (r * r) + r, (V)(((VI)shifted << 23) + (127 << 23))};
+}
+inline V exponential(V x) {
+  const Exponential e = exponential_of(x);
+  return (e.fraction + 1.0f) * e.scale;
+}
+// exp(x) - 1, which loses nothing near 0.
+inline V exponential_less_one(V x) {
+  const Exponential e = exponential_of(x);
+  return e.fraction * e.scale + (e.scale - 1.0f);
 }
 inline V logistic(V x) { return 1.0f / (1.0f + exponential(-x)); }
 
@@ -242,6 +254,8 @@ void apply(RowFunction f, float alpha, float beta, float* y, Count stride, Count
       return each(hard);
     case RowFunction::kHardSwish:
       return each([&](V x) { return x * hard(x); });
+    case RowFunction::kElu:
+      return each([&](V x) { return x > 0 ? x : exponential_less_one(x) * a; });
     case RowFunction::kTanh:
       return each([](V x) { return hyperbolic_tangent(x); });
     case RowFunction::kGelu:

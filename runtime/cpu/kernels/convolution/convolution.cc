@@ -145,10 +145,12 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
   const Isa isa = planner.options().isa;
   std::optional<bool> slow;  // of the library's kernel; nullopt: none
   const auto is_empty = [](const Sizes& sizes) { return element_count(sizes) == 0; };
-  // The library has at least plain loops for all other cases, and describing them takes time.
+  // The library has at least plain loops for all other cases, and describing them takes time: up to 200 ms where transposed
+  // ones are wide, for each set of open sizes.
   const bool is_certain = !s.transposed && s.x.size() <= 5 && !is_empty(s.x) && !is_empty(s.w) && !is_empty(s.y);
+  const bool is_ours = image && planner.options().open_sizes && pays_as_product(*image, isa, true);
   if (is_certain) slow = false;
-  if (!is_certain) try {
+  if (!is_certain && !is_ours) try {
       const dnnl::memory::desc any_weights(s.weights().get_dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
       describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), nullptr);
       slow = image && choose_convolution(s, true, nullptr, isa).slow;

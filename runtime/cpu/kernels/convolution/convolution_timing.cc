@@ -82,8 +82,7 @@ Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::
 }
 
 ConvolutionMethod estimate_method(FoldedConvolution& c, const ImageShape& image, const PlanOptions& options) {
-  if (options.open_sizes && image.group != image.channels)
-    return open_convolution(image, options.isa, options.transformed_convolutions);
+  if (options.open_sizes) return open_convolution(image, options.isa, options.transformed_convolutions);
   const ConvolutionMethod estimate = fastest_convolution(image, options.isa, options.transformed_convolutions);
   if (image.group == image.channels || estimate != ConvolutionMethod::kLibrary) return estimate;
   c.with_bias = choose_convolution(c.shape, true, c.without_additions(), options.isa);

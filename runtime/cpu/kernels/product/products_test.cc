@@ -138,6 +138,7 @@ TEST_CASE("functions behind a product") {
        [](double x) { return std::isnan(x) ? x : std::clamp(0.25 * x + 0.5, 0.0, 1.0); }},
       {RowFunction::kHardSwish, 0.25f, 0.5f,
        [](double x) { return std::isnan(x) ? x : x * std::clamp(0.25 * x + 0.5, 0.0, 1.0); }},
+      {RowFunction::kElu, 0.7f, 0, [](double x) { return x > 0 ? x : 0.7 * std::expm1(x); }},
       {RowFunction::kTanh, 0, 0, [](double x) { return std::tanh(x); }},
       {RowFunction::kGelu, 0, 0, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
       {RowFunction::kGeluTanh, 0, 0,
