@@ -20,7 +20,9 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (!convolution_.constant_weights) return false;
     if (pointwise_) return pointwise_->absorb(planner, chain);
     Epilogue longer = convolution_.epilogue;
-    if (!longer.absorb(planner, chain) || (own_ && !longer.simple(planner.options().isa))) return false;
+    // With open sizes too, since the library would generate code for each set of them.
+    const bool is_ours = own_ || (planner.options().open_sizes && convolution_.image());
+    if (!longer.absorb(planner, chain) || (is_ours && !longer.simple(planner.options().isa))) return false;
     convolution_.epilogue = std::move(longer);
     return true;
   }

@@ -337,6 +337,41 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   }
 }
 
+// The library generates code for each set of sizes.
+TEST_CASE("convolutions of open sizes are computed by our kernels, with any of the usual functions behind them") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::size_t axes = seed % 2 + 1;
+    Sizes image{b.pick(1, 2), b.pick(0, 3) == 0 ? 1 : b.pick(1, 20)};
+    for (std::size_t a = 0; a < axes; ++a) image.push_back(b.pick(4, 30));
+    const std::int64_t outputs = b.pick(1, 20), window = b.pick(1, 4), step = b.pick(1, 3);
+    const bool transposed = b.pick(0, 2) == 0;
+    Sizes weights{transposed ? image[1] : outputs, transposed ? outputs : image[1]};
+    weights.insert(weights.end(), axes, window);
+    const ValueId x = b.input(image);
+    ValueId y = node(b.graph, transposed ? "ConvTranspose" : "Conv", {x, b.constant(weights), b.constant({outputs})},
+                     {{"strides", Indices(axes, Index(step))}})[0];
+    static const char* const kFunctions[] = {"Relu",      "LeakyRelu", "Sigmoid", "Tanh", "Elu", "HardSigmoid",
+                                             "HardSwish", "Softplus",  "Mish",    "Gelu", "Abs"};
+    const auto number = static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(std::size(kFunctions))));
+    if (number < std::size(kFunctions)) y = node(b.graph, kFunctions[number], {y})[0];
+    if (number == std::size(kFunctions)) y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
+    if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
+    b.graph.add_output("y", y);
+    const std::vector<Tensor> expected = graph::interpret(b.graph, b.inputs);
+    for (const Isa isa : tested_isas()) {
+      cpu::PlanOptions options;
+      options.isa = isa;
+      options.open_sizes = true;
+      cpu::Plan plan = cpu::make_plan(b.graph, options);
+      for (const cpu::Step& one : plan.steps) CHECK(one.kernel->source().find("oneDNN") == std::string::npos);
+      cpu::PlanRunner runner(std::move(plan));
+      rewright::testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
+    }
+  }
+}
+
 // oneDNN 3.2 applies post-operations of such convolutions once for every block of input channels.
 TEST_CASE("transposed convolutions of many channels with what follows them") {
   struct Shape {
