@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "expressions/attributes.h"
 #include "expressions/element.h"
 #include "expressions/index.h"
 
@@ -37,5 +38,11 @@ struct Tap {
   Element weight;
 };
 std::vector<Tap> taps(const Resampling& how, const ResampledAxis& axis, const Index& p);
+
+// Attributes of Resizes by one axis each that make, one after the other, what a Resize with these attributes makes of a tensor
+// of these sizes, up to rounding. They are fewer operations, as the weights of an axis are applied to sums over the others.
+// Gathering along the innermost axis is done where there are the fewest elements: after axes that shrink, and before those that
+// grow. Empty if the elements are only moved, or fewer than two axes change.
+std::vector<Attributes> resizes_by_axis(const Attributes& resize, const Sizes& from);
 
 }  // namespace rewright::operators

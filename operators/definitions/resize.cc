@@ -1,4 +1,5 @@
 // Resampling along several axes at once.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -333,6 +334,31 @@ struct Resize {
 };
 
 }  // namespace
+
+std::vector<Attributes> resizes_by_axis(const Attributes& resize, const Sizes& from) {
+  const auto whole = from_attributes<Resize>(resize);
+  const bool is_known = all_constant(whole.sizes) && all_constant(whole.numerators) && all_constant(whole.denominators);
+  if (!is_known || whole.mode == "nearest" || !whole.crop.empty()) return {};
+  const Sizes to = values(whole.sizes);
+  if (element_count(from) == 0 || element_count(to) == 0) return {};
+  std::vector<std::size_t> order;
+  for (std::size_t a = 0; a < from.size(); ++a)
+    if (to[a] != from[a] || whole.numerators[a] != whole.denominators[a]) order.push_back(a);
+  if (order.size() < 2) return {};
+  const std::size_t innermost = order.back();
+  const auto step = [&](std::size_t a) { return a == innermost ? 1 : to[a] <= from[a] ? 0 : 2; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return step(a) < step(b); });
+  std::vector<Attributes> result;
+  Resize one = whole;
+  one.sizes = to_indices(from);
+  for (const std::size_t a : order) {
+    one.sizes[a] = whole.sizes[a];
+    one.numerators.assign(from.size(), 1), one.denominators.assign(from.size(), 1);
+    one.numerators[a] = whole.numerators[a], one.denominators[a] = whole.denominators[a];
+    result.push_back(to_attributes(one));
+  }
+  return result;
+}
 
 void register_resize(Registry& r) { r.add<Resize>(); }
 

@@ -1,5 +1,8 @@
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
 
+#include "operators/definitions/resample.h"
 #include "operators/testing.h"
 
 namespace rewright::testing {
@@ -56,6 +59,49 @@ TEST_CASE("a filter against aliases averages where it shrinks") {
   const Values y = evaluate("Resize", {tensor({4}, {0, 0, 8, 8})}, named)[0].reals();
   CHECK(y[0] == Approx(1));  // weights 1/8 (edge), 3/8, 3/8, 1/8
   CHECK(y[0] + y[1] == Approx(8));
+}
+
+TEST_CASE("one axis after the other gives what all axes give at once") {
+  static const char* const kModes[] = {"linear", "cubic", "nearest"};
+  static const char* const kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"};
+  const Operator& resize = registry().get("Resize");
+  std::mt19937 random(1);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  int divided = 0;
+  for (int round = 0; round < 300; ++round) {
+    Sizes from{2}, to{2};
+    Indices numerators{1}, denominators{1};
+    for (std::int64_t a = pick(1, 3); a > 0; --a) {
+      const bool changes = pick(0, 3) > 0;
+      from.push_back(pick(1, 6)), to.push_back(changes ? pick(1, 9) : from.back());
+      numerators.emplace_back(changes ? pick(1, 5) : 1), denominators.emplace_back(changes ? pick(1, 5) : 1);
+    }
+    Named named{{"sizes", to_indices(to)},
+                {"mode", std::string(kModes[pick(0, 5) == 0 ? 2 : pick(0, 1)])},
+                {"coordinates", std::string(kCoordinates[pick(0, 3)])},
+                {"exclude_outside", pick(0, 1) == 1},
+                {"antialias", pick(0, 2) == 0}};
+    if (pick(0, 1) == 1) named.push_back({"numerators", numerators}), named.push_back({"denominators", denominators});
+    std::vector<double> elements(static_cast<std::size_t>(element_count(from)));
+    for (double& e : elements) e = static_cast<double>(pick(-9, 9));
+    const Tensor x = Tensor::from_reals(DataType::kDouble, from, elements);
+    const Tensor expected = evaluate("Resize", {x}, named)[0];
+    const std::vector<std::optional<TensorType>> types{TensorType{x.type(), to_indices(from)}};
+    const Attributes whole = resize.normalized(attributes(resize, named), operators::Inputs::of(types));
+    const std::vector<Attributes> steps = operators::resizes_by_axis(whole, from);
+    if (steps.empty()) continue;
+    ++divided;
+    Tensor y = x;
+    for (const Attributes& step : steps) y = operators::interpret(resize, step, std::vector<Tensor>{y})[0];
+    REQUIRE(y.sizes() == expected.sizes());
+    for (std::size_t i = 0; i < expected.reals().size(); ++i) {
+      const double actual = y.reals()[i], wanted = expected.reals()[i];  // NaN where all taps lie outside
+      CHECK((std::isnan(wanted) ? std::isnan(actual) : actual == Approx(wanted).margin(1e-9)));
+    }
+  }
+  CHECK(divided > 100);
 }
 
 TEST_CASE("a crop, with a value for what is outside") {

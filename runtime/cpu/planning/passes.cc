@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/contraction.h"
+#include "operators/definitions/resample.h"
 #include "operators/readings/operation_count.h"
 #include "runtime/cpu/planning/kernels.h"
 #include "runtime/cpu/planning/known_values.h"
@@ -100,6 +101,32 @@ Graph with_products(Graph graph, const PlanOptions& options) {
   return graph::with_matrix_products(std::move(graph), is_served, true);
 }
 
+// Replaces a Resize of several axes by one for each, which reads two elements for each result instead of four.
+Graph with_resizes_by_axis(Graph graph, const PlanOptions&) {
+  const auto steps_of = [](const Graph& given, const Node& node) -> std::vector<Attributes> {
+    if (node.op == nullptr || node.op->name() != "Resize") return {};
+    const Value& x = given.value(node.inputs[0]);
+    const bool is_float = x.type.type == DataType::kFloat || x.type.type == DataType::kDouble;
+    if (!is_float || !x.shape_known || !all_constant(x.type.shape)) return {};
+    return operators::resizes_by_axis(node.attributes, values(x.type.shape));
+  };
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& node) { return !steps_of(graph, *node).empty(); })) return graph;
+  graph.drop_nodes_from(0);
+  for (const auto& node : nodes) {
+    const std::vector<Attributes> steps = steps_of(graph, *node);
+    Node last = *node;
+    for (std::size_t s = 0; s + 1 < steps.size(); ++s) last.inputs = graph.add_node(*node->op, steps[s], last.inputs);
+    if (steps.empty()) {
+      graph.add_shared(node);
+    } else {
+      last.attributes = steps.back();
+      graph.add_raw(std::move(last));
+    }
+  }
+  return graph;
+}
+
 // Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions& options) {
   return planning::with_pieces_apart(std::move(graph), [&](const Graph& given, const Node& node) {
@@ -141,6 +168,7 @@ constexpr Pass kPasses[] = {
     {"dequantizations by use", with_dequantizations_by_use},
     {"contractions as matrix products", with_products},
     {"pieces apart", with_pieces},
+    {"resizing by axis", with_resizes_by_axis},
 };
 
 }  // namespace
