@@ -188,7 +188,7 @@ void halving_and_doubling(Group& group, Bytes values) {
     };
     std::vector<Round> rounds;
     std::size_t first = 0, last = values.size() / w;
-    for (std::size_t bit = power / 2; bit > 0; bit /= 2) {
+    for (std::size_t bit = 1; bit < power; bit *= 2) {
       const std::size_t middle = first + (last - first) / 2;
       rounds.push_back({bit, first, middle, last});
       const Bytes low = part(values, w, first, middle), high = part(values, w, middle, last);

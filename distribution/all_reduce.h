@@ -22,7 +22,7 @@ enum class AllReduceStrategy {
   kNaive,              // each process sends its whole vector to every other
   kRing,               // reduce-scatter, then all-gather, both around a ring (Patarasuk and Yuan, JPDC 2009)
   kTree,               // added along a binomial tree to process 0, then broadcast along the same tree
-  kButterfly,          // recursive halving, then doubling (Thakur, Rabenseifner and Gropp, IJHPCA 2005)
+  kButterfly,          // recursive halving with neighbours first, then doubling (Thakur, Rabenseifner and Gropp, IJHPCA 2005)
   kRecursiveDoubling,  // a butterfly whose rounds each exchange the whole vector
   kHierarchical,       // a tree within each node, and a ring of the nodes' first processes
 };

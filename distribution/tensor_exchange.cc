@@ -14,8 +14,8 @@ namespace rewright::distribution {
 
 namespace {
 
-// From so many processes on, parts up to so many bytes are exchanged in pairs: a message of them takes about as long as its
-// bytes on links of some GB/s.
+// From so many processes on, parts up to so many bytes are exchanged in pairs where no plan says otherwise: a message of them
+// takes about as long as its bytes on links of some GB/s.
 constexpr std::size_t kManyProcesses = 8;
 constexpr double kShortPart = 32 * 1024;
 
@@ -219,103 +219,124 @@ void reduce_elements(Communicator& processes, const Tensor& mine, Reduction redu
   combine_elements(mine.type(), reduction, from, into, count);
 }
 
-// Parts that follow each other, in the order of the processes: those of neighbours are one range of rows.
-bool are_in_order(const TensorParts& parts, const Sizes& whole) {
-  std::int64_t at = 0;
-  for (const TensorParts::Rows& rows : parts.rows) {
-    if (rows.begin != at || rows.end < at) return false;
-    at = rows.end;
-  }
-  return at == whole.at(parts.axis);
+// ---- In pairs
+//
+// Process p meets those whose numbers differ from its own in one binary digit, to combine from the last digit on, so that
+// neighbours, which often are on one machine, combine before anything goes to others. What a process keeps then are the parts
+// of all whose last digits are like its own: with the parts in the order of the digits read backwards (slots), one range.
+
+std::size_t slot_of(std::size_t process, std::size_t processes) {
+  std::size_t slot = 0;
+  for (std::size_t bit = 1; bit < processes; bit *= 2) slot = 2 * slot + ((process & bit) != 0 ? 1 : 0);
+  return slot;
 }
 
-// The union of the parts of processes `first` to `last` - 1.
-Box box_of_range(const Sizes& whole, const TensorParts& parts, std::size_t first, std::size_t last) {
-  Box box{Sizes(whole.size()), whole};
-  box.begin[parts.axis] = parts.rows[first].begin;
-  box.sizes[parts.axis] = parts.rows[last - 1].end - parts.rows[first].begin;
-  return box;
+using Memory = std::span<std::byte>;
+
+Memory range(Memory all, std::size_t width, const Bounds& slots, std::size_t first, std::size_t last) {
+  return all.subspan(slots[first] * width, (slots[last] - slots[first]) * width);
 }
 
-// Memory of a box, in a tensor of its sizes.
-struct Boxed {
-  Box box;
-  Tensor tensor;
-};
-
-Boxed boxed(DataType type, Box box) {
-  Tensor tensor(type, box.sizes);
-  return {std::move(box), std::move(tensor)};
-}
-
-// A part of what is boxed.
-Boxed picked(const Boxed& from, Box box) {
-  if (is_same(box, from.box)) return from;
-  Boxed result = boxed(from.tensor.type(), std::move(box));
-  copy_box(result.box, width_of(result.tensor.type()), from.tensor.bytes().data(), from.box, memory_of(result.tensor).data(),
-           result.box);
-  return result;
-}
-
-void exchange_with(Communicator& processes, std::size_t other, const Tensor& sent, Tensor& received) {
-  const Outgoing out{other, sent.bytes()};
-  const Incoming in{other, memory_of(received)};
+void exchange_with(Communicator& processes, std::size_t other, Memory sent, Memory received) {
+  const Outgoing out{other, sent};
+  const Incoming in{other, received};
   processes.exchange({&out, 1}, {&in, 1});
 }
 
-// The combination's rows of this process, by recursive halving.
-Boxed reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& parts) {
-  const std::size_t me = processes.rank();
-  Boxed now{box_of(mine.sizes(), {}, me), mine};
+// Combines what both have, the one of the lower number first, so that both get the same bits.
+void combine_with(Communicator& processes, std::size_t other, DataType type, Reduction reduction, Memory sent, Memory kept) {
+  Tensor received = room_for(kept.size());
+  exchange_with(processes, other, sent, memory_of(received));
+  std::vector<const std::byte*> both{kept.data(), received.bytes().data()};
+  if (other < processes.rank()) std::swap(both[0], both[1]);
+  if (!kept.empty()) combine_elements(type, reduction, both, kept.data(), kept.size() / width_of(type));
+}
+
+// This process's slot then has the combination, by recursive halving.
+void combine_halves(Communicator& processes, Memory all, DataType type, Reduction reduction, const Bounds& slots) {
+  const std::size_t me = processes.rank(), width = width_of(type);
   std::size_t first = 0, last = processes.size();
-  while (last - first > 1) {
-    const std::size_t middle = first + (last - first) / 2, half = middle - first;
-    const Box low = box_of_range(mine.sizes(), parts, first, middle), high = box_of_range(mine.sizes(), parts, middle, last);
-    const bool is_high = me >= middle;
-    const std::size_t other = is_high ? me - half : me + half;
-    const Boxed sent = picked(now, is_high ? low : high), kept = picked(now, is_high ? high : low);
-    Boxed received = boxed(mine.type(), kept.box), result = boxed(mine.type(), kept.box);
-    exchange_with(processes, other, sent.tensor, received.tensor);
-    std::vector<const std::byte*> both{kept.tensor.bytes().data(), received.tensor.bytes().data()};
-    if (is_high) std::swap(both[0], both[1]);  // in the order of the processes
-    if (result.tensor.size() > 0)
-      combine_elements(mine.type(), reduction, both, result.tensor.mutable_bytes().data(),
-                       static_cast<std::size_t>(result.tensor.size()));
-    now = std::move(result);
+  for (std::size_t bit = 1; bit < processes.size(); bit *= 2) {
+    const std::size_t middle = first + (last - first) / 2;
+    const Memory low = range(all, width, slots, first, middle), high = range(all, width, slots, middle, last);
+    const bool is_high = (me & bit) != 0;
+    combine_with(processes, me ^ bit, type, reduction, is_high ? low : high, is_high ? high : low);
     (is_high ? first : last) = middle;
   }
-  return now;
 }
 
-// The whole of everybody's rows, by recursive doubling.
-Tensor gathered_in_pairs(Communicator& processes, Boxed now, const Sizes& whole, const TensorParts& parts) {
-  const std::size_t me = processes.rank(), width = width_of(now.tensor.type());
-  for (std::size_t bit = 1; bit < processes.size(); bit *= 2) {
-    const std::size_t first = me / bit * bit, beside = first ^ bit, begin = std::min(first, beside);
-    Boxed received = boxed(now.tensor.type(), box_of_range(whole, parts, beside, beside + bit)),
-          both = boxed(now.tensor.type(), box_of_range(whole, parts, begin, begin + 2 * bit));
-    exchange_with(processes, me ^ bit, now.tensor, received.tensor);
-    for (const Boxed* part : {&now, &received})
-      copy_box(part->box, width, part->tensor.bytes().data(), part->box, memory_of(both.tensor).data(), both.box);
-    now = std::move(both);
+// Every slot then has what its process had in it, by recursive doubling in the opposite order.
+void gather_halves(Communicator& processes, Memory all, std::size_t width, const Bounds& slots) {
+  const std::size_t me = processes.rank(), slot = slot_of(me, processes.size());
+  for (std::size_t bit = processes.size() / 2, count = 1; bit > 0; bit /= 2, count *= 2) {
+    const std::size_t mine = slot / count * count, others = mine ^ count;
+    exchange_with(processes, me ^ bit, range(all, width, slots, mine, mine + count),
+                  range(all, width, slots, others, others + count));
   }
-  return std::move(now.tensor);
 }
 
-// As if it had one axis: parts of equal lengths, whatever its sizes are.
-Tensor all_reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction) {
-  const Bounds bounds = even_bounds(static_cast<std::size_t>(mine.size()), processes.size());
-  TensorParts parts;
-  for (std::size_t p = 0; p < processes.size(); ++p)
-    parts.rows.push_back({static_cast<std::int64_t>(bounds[p]), static_cast<std::int64_t>(bounds[p + 1])});
-  const Sizes flat{mine.size()};
-  return gathered_in_pairs(processes, reduced_in_pairs(processes, mine.reshaped(flat), reduction, parts), flat, parts)
-      .reshaped(mine.sizes());
+// The parts of a tensor one after the other, by slots.
+struct Slots {
+  std::vector<Box> boxes;
+  Bounds bounds{0};
+
+  Slots(const Sizes& whole, const TensorParts& parts, std::size_t processes) {
+    for (std::size_t slot = 0; slot < processes; ++slot) {
+      boxes.push_back(box_of(whole, parts, slot_of(slot, processes)));
+      bounds.push_back(bounds.back() + static_cast<std::size_t>(element_count(boxes.back().sizes)));
+    }
+  }
+};
+
+Tensor combined_halves(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to) {
+  const std::size_t me = slot_of(processes.rank(), processes.size()), width = width_of(mine.type());
+  const Slots slots(mine.sizes(), to, processes.size());
+  Tensor packed = room_for(slots.bounds.back() * width);
+  const Memory memory = memory_of(packed);
+  const Box all = box_of(mine.sizes(), {}, 0);
+  for (std::size_t s = 0; s < slots.boxes.size(); ++s)
+    copy_box(slots.boxes[s], width, mine.bytes().data(), all, range(memory, width, slots.bounds, s, s + 1).data(),
+             slots.boxes[s]);
+  combine_halves(processes, memory, mine.type(), reduction, slots.bounds);
+  Tensor result(mine.type(), slots.boxes[me].sizes);
+  if (result.size() > 0) std::ranges::copy(range(memory, width, slots.bounds, me, me + 1), result.mutable_bytes().begin());
+  return result;
 }
 
-Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduction) {
-  if (mine.size() > 0 && in_pairs(processes.size(), static_cast<double>(mine.bytes().size())))
-    return all_reduced_in_pairs(processes, mine, reduction);
+Tensor gathered_halves(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from) {
+  const std::size_t me = slot_of(processes.rank(), processes.size()), width = width_of(mine.type());
+  const Slots slots(whole, from, processes.size());
+  Tensor packed = room_for(slots.bounds.back() * width);
+  const Memory memory = memory_of(packed);
+  std::ranges::copy(mine.bytes(), range(memory, width, slots.bounds, me, me + 1).begin());
+  gather_halves(processes, memory, width, slots.bounds);
+  Tensor result(mine.type(), whole);
+  const Box all = box_of(whole, {}, 0);
+  for (std::size_t s = 0; s < slots.boxes.size(); ++s)
+    copy_box(slots.boxes[s], width, range(memory, width, slots.bounds, s, s + 1).data(), slots.boxes[s],
+             memory_of(result).data(), all);
+  return result;
+}
+
+Tensor all_reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction, ExchangeWay way) {
+  Tensor result(mine.type(), mine.sizes());
+  const Memory all = result.mutable_bytes();
+  std::ranges::copy(mine.bytes(), all.begin());
+  if (way == ExchangeWay::kWhole) {
+    for (std::size_t bit = 1; bit < processes.size(); bit *= 2)
+      combine_with(processes, processes.rank() ^ bit, mine.type(), reduction, all, all);
+    return result;
+  }
+  // Parts of equal lengths, whatever the tensor's sizes are.
+  const Bounds slots = even_bounds(static_cast<std::size_t>(mine.size()), processes.size());
+  combine_halves(processes, all, mine.type(), reduction, slots);
+  gather_halves(processes, all, width_of(mine.type()), slots);
+  return result;
+}
+
+Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduction, const PairLimits& limits) {
+  const ExchangeWay way = way_of(processes.size(), static_cast<double>(mine.bytes().size()), limits);
+  if (mine.size() > 0 && way != ExchangeWay::kAtOnce) return all_reduced_in_pairs(processes, mine, reduction, way);
   Tensor result(mine.type(), mine.sizes());
   if (result.size() == 0) return result;
   const std::size_t width = width_of(mine.type()), me = processes.rank();
@@ -333,8 +354,13 @@ Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduct
 
 }  // namespace
 
-bool in_pairs(std::size_t processes, double bytes) {
-  return processes >= kManyProcesses && std::has_single_bit(processes) && bytes <= static_cast<double>(processes) * kShortPart;
+PairLimits usual_limits(std::size_t processes) { return {0, static_cast<double>(processes) * kShortPart}; }
+
+bool can_pair(std::size_t processes) { return processes >= kManyProcesses && std::has_single_bit(processes); }
+
+ExchangeWay way_of(std::size_t processes, double bytes, const PairLimits& limits) {
+  if (!can_pair(processes)) return ExchangeWay::kAtOnce;
+  return bytes <= limits.whole ? ExchangeWay::kWhole : bytes <= limits.halves ? ExchangeWay::kHalves : ExchangeWay::kAtOnce;
 }
 
 Sizes part_sizes(const Sizes& whole, const TensorParts& parts, std::size_t process) {
@@ -362,7 +388,7 @@ Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const 
 }
 
 Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
-                    const TensorParts& to) {
+                    const TensorParts& to, const std::optional<PairLimits>& limits) {
   const std::size_t me = processes.rank(), width = width_of(mine.type());
   const Box have = box_of(whole, from, me), want = box_of(whole, to, me);
   if (mine.sizes() != have.sizes) throw Error(ErrorCode::kBadInput, "the tensor is not the process's part");
@@ -374,8 +400,9 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
     if (nothing) return mine;
   }
   const double bytes = static_cast<double>(element_count(whole)) * static_cast<double>(width);
-  if (to.is_whole() && !from.is_whole() && in_pairs(processes.size(), bytes) && are_in_order(from, whole))
-    return gathered_in_pairs(processes, {have, mine}, whole, from);
+  const PairLimits own = limits.value_or(usual_limits(processes.size()));
+  if (to.is_whole() && !from.is_whole() && bytes > 0 && way_of(processes.size(), bytes, own) != ExchangeWay::kAtOnce)
+    return gathered_halves(processes, mine, whole, from);
   Tensor result(mine.type(), want.sizes);
   std::vector<Packet> sent, received;
   for (std::size_t p = 0; p < processes.size() && !from.is_whole(); ++p) {
@@ -389,13 +416,15 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
   return result;
 }
 
-Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to) {
+Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to,
+               const std::optional<PairLimits>& limits) {
   if (processes.size() == 1) return part_of(mine, to, 0);
-  if (to.is_whole()) return all_reduced(processes, mine, reduction);
+  const PairLimits own = limits.value_or(usual_limits(processes.size()));
+  if (to.is_whole()) return all_reduced(processes, mine, reduction, own);
   const std::size_t me = processes.rank(), width = width_of(mine.type());
   const double bytes = static_cast<double>(mine.size()) * static_cast<double>(width);
-  if (in_pairs(processes.size(), bytes) && are_in_order(to, mine.sizes()))
-    return reduced_in_pairs(processes, mine, reduction, to).tensor;
+  if (bytes > 0 && way_of(processes.size(), bytes, own) != ExchangeWay::kAtOnce)
+    return combined_halves(processes, mine, reduction, to);
   const Box all = box_of(mine.sizes(), {}, me), want = box_of(mine.sizes(), to, me);
   // Everybody's contribution to this process's part, in the order of processes.
   std::vector<Tensor> parts(processes.size());

@@ -7,13 +7,14 @@
 //   one process's tensor to parts in all (scatter):
 //       scatter(processes, whole, sizes, to, 0)
 //
-// Each is one round of messages, an all-reduce two, sent and received all at once. Short ones among many processes go in pairs
-// (in_pairs()): halves of the tensor are exchanged and combined with processes nearer and nearer, and put together in the
-// opposite order, in log2(P) rounds each (recursive halving and doubling: Thakur, Rabenseifner and Gropp, IJHPCA 2005).
+// Each is one round of messages, an all-reduce two, sent and received all at once. Short ones among many processes go in pairs,
+// in log2(P) rounds (Thakur, Rabenseifner and Gropp, IJHPCA 2005): neighbours first, to combine, and last to gather, so that
+// little goes to other machines.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "distribution/communicator.h"
@@ -34,9 +35,22 @@ struct TensorParts {
   friend bool operator==(const TensorParts&, const TensorParts&) = default;
 };
 
-// Whether processes gather or combine a tensor of so many bytes in pairs: it has so short parts that the number of messages
-// decides, and their number is a power of 2. What plans are simulated by, too.
-bool in_pairs(std::size_t processes, double bytes);
+// The messages in which processes gather or combine a tensor.
+enum class ExchangeWay {
+  kAtOnce,  // each process and each other
+  kHalves,  // in pairs: halves of the tensor are combined, then halves of these, and put together in the opposite order
+  kWhole,   // in pairs that combine the whole tensor: half as many messages for an all-reduce, others go by halves
+};
+// Tensors of up to so many bytes go so. A plan has those that are fastest on its machine.
+struct PairLimits {
+  double whole = 0, halves = 0;
+  friend bool operator==(const PairLimits&, const PairLimits&) = default;
+};
+// Where no plan has any: parts are so short that the number of messages decides.
+PairLimits usual_limits(std::size_t processes);
+// Pairs need many processes, and a power of 2. What plans are simulated by, too.
+bool can_pair(std::size_t processes);
+ExchangeWay way_of(std::size_t processes, double bytes, const PairLimits& limits);
 
 // The sizes of a process's part of a tensor of these sizes.
 Sizes part_sizes(const Sizes& whole, const TensorParts& parts, std::size_t process);
@@ -48,12 +62,14 @@ Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const 
 // From this process's part of a tensor of the sizes `whole` to its part of another distribution. Every row is in one part of
 // `from`. Throws Error(kUnsupported) for strings, Error(kBadInput) where `mine` is no such part.
 Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
-                    const TensorParts& to);
+                    const TensorParts& to, const std::optional<PairLimits>& limits = {});
 
 // This process's part of the combination of all processes' tensors, which have the same sizes. Elements are combined in the
-// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once (in pairs: once a round). Throws
-// Error(kUnsupported) for types without arithmetic.
-Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to);
+// order of the processes, so that all have the same bits; 16-bit reals in float, rounded once. In pairs neighbours are combined
+// first, then pairs of neighbours and so on, rounded once a round: the same bits by halves and whole, and wherever in a tensor
+// an element stands. Throws Error(kUnsupported) for types without arithmetic.
+Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to,
+               const std::optional<PairLimits>& limits = {});
 
 // Combines a tensor that owns its memory with another one of its type and sizes, which comes second. Throws Error(kUnsupported)
 // for types without arithmetic.

@@ -1,6 +1,7 @@
 #include "distribution/tensor_exchange.h"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -99,28 +100,48 @@ TEST_CASE("tensors in parts: as plain copies and sums say") {
 }
 
 TEST_CASE("tensors in parts: short ones among many processes in pairs") {
-  CHECK(in_pairs(8, 8 * 32768.0));
-  CHECK_FALSE(in_pairs(8, 8 * 32768.0 + 1));
-  CHECK_FALSE(in_pairs(4, 4));
-  CHECK_FALSE(in_pairs(12, 12));
-  CHECK_NOTHROW(testing::run_as_processes(8, [](Communicator& all) {
-    for (unsigned seed = 0; seed < 40; ++seed) {
-      check_redistribution(all, seed), check_combination(all, seed);
-      // Reals whose sum depends on the order: the same bits in all processes, and in parts.
-      std::mt19937 random(seed + 100 * static_cast<unsigned>(all.rank()));
-      std::vector<double> values(19);
-      for (double& v : values) v = std::uniform_real_distribution<double>(-1, 1)(random);
-      const Tensor mine = Tensor::from_reals(DataType::kFloat, {19}, values), sum = combine(all, mine, Reduction::kSum, {});
-      TensorParts rows;
-      for (std::int64_t p = 0; p < 8; ++p) rows.rows.push_back({19 * p / 8, 19 * (p + 1) / 8});
-      const Tensor part = combine(all, mine, Reduction::kSum, rows);
-      if (!(redistribute(all, part, {19}, rows, {}) == sum)) throw Error(ErrorCode::kBadInput, "sums differ");
-    }
-    // log2(P) messages of a process to gather, twice as many to sum.
-    const std::uint64_t before = all.messages_sent();
-    combine(all, Tensor(DataType::kFloat, {64}), Reduction::kSum, {});
-    if (all.messages_sent() - before != 6) throw Error(ErrorCode::kBadInput, "it takes other messages");
-  }));
+  const auto usual = [](std::size_t processes, double bytes) { return way_of(processes, bytes, usual_limits(processes)); };
+  CHECK(usual(8, 8 * 32768.0) == ExchangeWay::kHalves);
+  CHECK(usual(8, 8 * 32768.0 + 1) == ExchangeWay::kAtOnce);
+  CHECK(usual(4, 4) == ExchangeWay::kAtOnce);
+  CHECK(usual(12, 12) == ExchangeWay::kAtOnce);
+  CHECK(way_of(8, 100, {100, 200}) == ExchangeWay::kWhole);
+  CHECK(way_of(8, 101, {100, 200}) == ExchangeWay::kHalves);
+  CHECK(way_of(8, 201, {100, 200}) == ExchangeWay::kAtOnce);
+  for (const std::size_t processes : {8, 16})
+    CHECK_NOTHROW(testing::run_as_processes(processes, [](Communicator& all) {
+      const auto count = static_cast<std::int64_t>(all.size());
+      for (unsigned seed = 0; seed < 40; ++seed) {
+        check_redistribution(all, seed), check_combination(all, seed);
+        // Reals whose sum depends on the order: the same bits in all processes, in parts, by halves and whole, and as a part of
+        // a longer tensor.
+        std::mt19937 random(seed + 100 * static_cast<unsigned>(all.rank()));
+        std::vector<double> values(19);
+        for (double& v : values) v = std::uniform_real_distribution<double>(-1, 1)(random);
+        const DataType type = seed % 3 == 0 ? DataType::kBfloat16 : DataType::kFloat;
+        const Tensor mine = Tensor::from_reals(type, {19}, values), sum = combine(all, mine, Reduction::kSum, {});
+        TensorParts rows;
+        for (std::int64_t p = 0; p < count; ++p) rows.rows.push_back({19 * p / count, 19 * (p + 1) / count});
+        const Tensor part = combine(all, mine, Reduction::kSum, rows);
+        if (!(redistribute(all, part, {19}, rows, {}) == sum)) throw Error(ErrorCode::kBadInput, "sums differ");
+        if (!(combine(all, mine, Reduction::kSum, {}, PairLimits{1e9, 1e9}) == sum))
+          throw Error(ErrorCode::kBadInput, "sums of the whole differ");
+        values.insert(values.begin(), seed, 0.5);
+        const Tensor longer = combine(all, Tensor::from_reals(type, {19 + seed}, values), Reduction::kSum, {});
+        const std::vector<double> reals = longer.reals();
+        if (std::vector<double>(reals.begin() + seed, reals.end()) != sum.reals())
+          throw Error(ErrorCode::kBadInput, "sums of a longer tensor differ");
+      }
+      // log2(P) messages of a process to gather, twice as many to sum by halves.
+      const auto rounds = static_cast<std::uint64_t>(std::countr_zero(all.size()));
+      for (const bool whole : {false, true}) {
+        const std::uint64_t before = all.messages_sent(), bytes = all.bytes_sent();
+        combine(all, Tensor(DataType::kFloat, {64}), Reduction::kSum, {}, PairLimits{whole ? 256.0 : 255.0, 256});
+        if (all.messages_sent() - before != (whole ? rounds : 2 * rounds) ||
+            all.bytes_sent() - bytes != (whole ? rounds * 256 : 2 * (256 - 256 / all.size())))
+          throw Error(ErrorCode::kBadInput, "it takes other messages");
+      }
+    }));
 }
 
 TEST_CASE("tensors in parts: between processes", "[distribution]") {

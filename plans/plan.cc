@@ -136,6 +136,10 @@ double PlanPrediction::most_bytes() const {
 }
 double PlanPrediction::all_sent() const { return std::accumulate(bytes_sent.begin(), bytes_sent.end(), 0.0); }
 
+distribution::PairLimits pair_limits(const Plan& plan) {
+  return plan.pairs.value_or(distribution::usual_limits(static_cast<std::size_t>(plan.processes)));
+}
+
 Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options) {
   Plan plan;
   plan.processes = options.processes;
@@ -144,6 +148,7 @@ Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOp
   plan.given = partition.given;
   plan.sequence = partition.sequence, plan.again = partition.again;
   plan.exchanges = exchanges_of(graph, partition, options);
+  if (distribution::can_pair(static_cast<std::size_t>(options.processes))) plan.pairs = options.pairs;
   return plan;
 }
 

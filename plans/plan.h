@@ -40,11 +40,12 @@ struct Plan {
   std::optional<std::int64_t> batch;  // that the model's open sizes stand for
   std::int64_t processes = 1;
   std::string strategy;
-  std::string graph_hash;                  // of the graph whose nodes are cut
-  std::vector<std::optional<Cut>> cuts;    // by position; none: every process computes the node
-  std::vector<Holding> given;              // by value; of computed ones without meaning
-  std::vector<PlannedExchange> exchanges;  // in the order in which their results are first needed
-  std::vector<std::size_t> sequence;       // see Partition; of one level, or within groups
+  std::string graph_hash;                         // of the graph whose nodes are cut
+  std::vector<std::optional<Cut>> cuts;           // by position; none: every process computes the node
+  std::vector<Holding> given;                     // by value; of computed ones without meaning
+  std::vector<PlannedExchange> exchanges;         // in the order in which their results are first needed
+  std::optional<distribution::PairLimits> pairs;  // which of them go in pairs; none: as is usual for their number
+  std::vector<std::size_t> sequence;              // see Partition; of one level, or within groups
   // The nodes that are computed again, in the graph that is cut last: this plan is for the graph with the copies, which `again`
   // names by position. Copies are in memory from before their readers on, so that the first results need not be.
   std::vector<Recomputation> recomputed;
@@ -61,6 +62,9 @@ struct Plan {
                     : processes * (within ? within->processes : 1);
   }
 };
+
+// The plan's, or those that are usual for its processes.
+distribution::PairLimits pair_limits(const Plan& plan);
 
 Plan make_plan(const Graph& graph, const Partition& partition, const PartitionOptions& options);
 

@@ -153,11 +153,14 @@ json write(const PlanPrediction& p) {
   return result;
 }
 
+double number_from_0(const json& n, const char* of) {
+  if (!n.is_number() || !(n.get<double>() >= 0))
+    refuse("\"" + std::string(of) + "\" has " + n.dump() + ", not a number from 0 up");
+  return n.get<double>();
+}
+
 PlanPrediction read_prediction(const json& value) {
-  const auto number = [](const json& n) {
-    if (!n.is_number() || !(n.get<double>() >= 0)) refuse("\"predicted\" has " + n.dump() + ", not a number from 0 up");
-    return n.get<double>();
-  };
+  const auto number = [](const json& n) { return number_from_0(n, "predicted"); };
   PlanPrediction p;
   p.seconds = number(at(value, "seconds")), p.lower_bound = number(at(value, "lower_bound"));
   for (const auto& [key, list] : kListsOfPrediction)
@@ -226,6 +229,7 @@ json write(const Plan& plan, const Graph& graph) {
               {"values", plan.given.size()}};
   if (plan.batch) result["batch"] = *plan.batch;
   if (!plan.sequence.empty()) result["order"] = plan.sequence;
+  if (plan.pairs) result["pairs"] = {{"whole", plan.pairs->whole}, {"halves", plan.pairs->halves}};
   if (plan.purpose == "training") result["loss"] = plan.loss, result["update"] = plan.update;
   json nodes = json::array(), given = json::array(), exchanges = json::array();
   for (std::size_t n = 0; n < plan.cuts.size(); ++n) {
@@ -271,6 +275,10 @@ Plan read(const json& file, bool is_inner) {
         refuse("\"order\" has a node " + n.dump());
       plan.sequence.push_back(n.get<std::size_t>());
     }
+  if (file.contains("pairs")) {
+    const json& pairs = file.at("pairs");
+    plan.pairs = {number_from_0(at(pairs, "whole"), "pairs"), number_from_0(at(pairs, "halves"), "pairs")};
+  }
   for (const json& node : at(file, "nodes"))
     plan.cuts.push_back(node.contains("cut") ? std::optional(read_cut(node.at("cut"))) : std::nullopt);
   if (file.contains("recomputed")) {

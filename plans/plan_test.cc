@@ -70,6 +70,9 @@ TEST_CASE("plan: what is written is read, and proved") {
   INFO(text);
   const Plan again = read_plan(text, "test");
   CHECK(write_plan(again, p.graph) == text);
+  Plan in_pairs = p.plan;
+  in_pairs.pairs = {100, 2000};
+  CHECK(read_plan(write_plan(in_pairs, p.graph), "test").pairs == in_pairs.pairs);
   const PlanCheck check = check_plan(again, p.graph, {});
   CHECK(check.reason.empty());
   CHECK(check.proved);

@@ -24,16 +24,18 @@ Sizes sizes_of(const Graph& graph, ValueId v) {
 
 class ProgramMaker {
  public:
-  // `groups`: as many as have this graph; 1 for a plan without groups.
-  ProgramMaker(Partition partition, std::int64_t processes, const GroupGraph& group, std::size_t groups, std::size_t rank)
+  // `within`: the plan, or that within its groups. `groups`: as many as have this graph; 1 for a plan without groups.
+  ProgramMaker(Partition partition, const Plan& within, const Plan& plan, const GroupGraph& group, std::size_t groups,
+               std::size_t rank)
       : group_(group),
         graph_(group.graph),
         partition_(std::move(partition)),
-        processes_(processes),
+        processes_(within.processes),
         groups_(static_cast<std::int64_t>(groups)),
-        rank_(rank) {
+        rank_(rank),
+        pairs_between_(pair_limits(plan)) {
     program_.groups = groups;
-    options_.processes = processes_;
+    options_.processes = processes_, options_.pairs = pair_limits(within);
     options_.replaced = group.replaced;
     exchanges_ = exchanges_of(graph_, partition_, options_);
     held_ = partition_.given;
@@ -109,7 +111,7 @@ class ProgramMaker {
     const ValueId from = graph_.nodes()[n]->inputs[0], to = graph_.nodes()[n]->outputs[0];
     const Need& need = partition_.nodes[n].needs[0];
     LocalExchange local;
-    local.exchange = planned.exchange, local.level = PlanLevel::kBetween;
+    local.exchange = planned.exchange, local.level = PlanLevel::kBetween, local.pairs = pairs_between_;
     for (const Index& size : planned.whole.shape) local.whole.push_back(size.value());
     if (need.holding.kind == Holding::Kind::kCut)
       local.whole[need.holding.axis] = part_sizes(sizes_of(graph_, from), parts(from, need), rank_)[need.holding.axis];
@@ -129,7 +131,7 @@ class ProgramMaker {
   void add_exchange(std::size_t e) {
     const PlannedExchange& planned = exchanges_[e];
     LocalExchange local;
-    local.exchange = planned.exchange;
+    local.exchange = planned.exchange, local.pairs = options_.pairs;
     local.whole = sizes_of(graph_, planned.value);
     local.before = parts(planned.value, {planned.from});
     local.after = parts(planned.value, planned.to);
@@ -320,6 +322,7 @@ class ProgramMaker {
   const Partition partition_;
   const std::int64_t processes_, groups_;
   const std::size_t rank_;
+  const distribution::PairLimits pairs_between_;
   PartitionOptions options_;
   std::vector<PlannedExchange> exchanges_;
   std::vector<Holding> held_;
@@ -336,7 +339,7 @@ LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vect
                            std::size_t rank) {
   const auto make = [&](const Plan& within, Partition partition, const GroupGraph& group, std::size_t groups) {
     const auto number = static_cast<std::int64_t>(rank) % within.processes;
-    return ProgramMaker(std::move(partition), within.processes, group, groups, static_cast<std::size_t>(number)).make();
+    return ProgramMaker(std::move(partition), within, plan, group, groups, static_cast<std::size_t>(number)).make();
   };
   if (!plan.within) {
     Partition partition = partition_of(plan, graph);
@@ -373,8 +376,8 @@ Tensor gather_in_first(const Tensor& mine, const LocalPort& port, PlanProcesses&
 
 Tensor exchanged(const LocalExchange& e, const Tensor& mine, PlanProcesses& all) {
   Communicator& processes = all.at(e.level);
-  return e.reduction ? combine(processes, mine, *e.reduction, e.after)
-                     : redistribute(processes, mine, e.whole, e.before, e.after);
+  return e.reduction ? combine(processes, mine, *e.reduction, e.after, e.pairs)
+                     : redistribute(processes, mine, e.whole, e.before, e.after, e.pairs);
 }
 
 std::vector<Tensor> run_in_order(const LocalProgram& program, PlanProcesses& processes, std::vector<Tensor> inputs,

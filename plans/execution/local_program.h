@@ -41,6 +41,7 @@ struct LocalExchange {
   Sizes whole;                   // sizes of the whole tensor
   TensorParts before, after;
   std::optional<Reduction> reduction;  // of partial values
+  distribution::PairLimits pairs = {};
 };
 
 // An input or output of the graph, and the part of it that each process holds: of that of its group, if there are groups.

@@ -16,6 +16,7 @@ struct RefineLimits {
   unsigned seed = 0;
   // A move that makes the step longer by this share of it is taken with probability 1/e.
   double temperature = 0.002;
+  std::size_t most_plans = 200'000;  // of which all are tried
 };
 
 struct Refined {
@@ -25,7 +26,8 @@ struct Refined {
   bool timed_out = false;  // another run may find another one
 };
 
-// From a partition whose step fits into the machine's memory. The same for the same seed unless time runs out.
+// From a partition whose step fits into the machine's memory. The same for the same seed unless time runs out. A graph of few
+// partitions gets the best of all, if half of the time is enough to try them; then `moves` are those that were tried.
 Refined refine(const Machine& machine, const Graph& graph, Partition start, ChoiceFinder& choices,
                const PartitionOptions& options, const StepGroups& groups, const RefineLimits& limits);
 

@@ -48,7 +48,7 @@ TEST_CASE("refine: from all work in each process to less of it, alike for a seed
   for (const auto& node : graph.nodes()) start.nodes.push_back(choices.of(graph, *node).front());
   start.given.resize(graph.value_count());
   const Refined none = refine(machine, graph, start, choices, options, {}, {.moves = 0});
-  const RefineLimits limits{.moves = 300, .seconds = 1e9, .seed = 3};
+  const RefineLimits limits{.moves = 300, .seconds = 1e9, .seed = 3, .most_plans = 0};
   const Refined found = refine(machine, graph, start, choices, options, {}, limits);
   CHECK(found.moves == 300);
   CHECK(found.taken > 0);
@@ -65,6 +65,28 @@ TEST_CASE("refine: from all work in each process to less of it, alike for a seed
   CHECK(check_plan(make_plan(graph, found.partition, options), graph, {}).reason.empty());
 
   CHECK(refine(machine, graph, start, choices, options, {}, {.seconds = 0}).timed_out);
+}
+
+TEST_CASE("refine: of few partitions the best is found, and no move makes it better") {
+  const Graph graph = layers();
+  const Machine machine = of_four();
+  PartitionOptions options;
+  options.processes = 4;
+  ChoiceFinder choices(4, by_operations);
+  Partition start;
+  for (const auto& node : graph.nodes()) start.nodes.push_back(choices.of(graph, *node).front());
+  start.given.resize(graph.value_count());
+  const Refined best = refine(machine, graph, start, choices, options, {}, {.seconds = 1e9, .most_plans = 1'000'000});
+  CHECK(best.moves > 0);
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const RefineLimits limits{.moves = 300, .seconds = 1e9, .seed = seed, .most_plans = 0};
+    CHECK(best.seconds <= refine(machine, graph, start, choices, options, {}, limits).seconds);
+    const Refined again = refine(machine, graph, best.partition, choices, options, {}, limits);
+    CHECK(again.moves == 300);
+    CHECK(again.seconds == best.seconds);
+  }
+  // There are more than so few.
+  CHECK(refine(machine, graph, start, choices, options, {}, {.moves = 10, .seconds = 1e9, .most_plans = 3}).moves == 10);
 }
 
 }  // namespace rewright::plans

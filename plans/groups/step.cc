@@ -20,6 +20,7 @@ class Step {
         partition_(partition),
         options_(options),
         between_(groups.exchanges),
+        pairs_between_(groups.pairs),
         users_(graph.users()) {
     const auto count = static_cast<std::uint32_t>(groups.count), size = static_cast<std::uint32_t>(options.processes);
     groups_.resize(count), across_.resize(size);
@@ -151,26 +152,31 @@ class Step {
     const double bytes = bytes_of(type);
     const std::string label = std::string(name(e.exchange)) + " " + graph_.value(e.value).name;
     Waits waits = e.exchange == Exchange::kHalo ? maker.exchange(label, halo(type, e.to), after)
-                                                : collective(label, e.exchange, groups_, bytes, maker, after);
+                                                : collective(label, e.exchange, {groups_, options_.pairs}, bytes, maker, after);
     done_[e.value].emplace_back(e.to, std::move(waits));
   }
 
   // Processes of one number in all groups exchange what they hold.
   TaskName exchanged_between(const BetweenGroups& e, const NodeChoice& choice, BlockMaker& maker, const Waits& after) const {
     const std::string label = std::string(name(e.exchange)) + " between groups";
-    const Waits waits =
-        collective(label, e.exchange, across_, held_bytes(e.whole, choice.gives[0], options_.processes), maker, after);
+    const Waits waits = collective(label, e.exchange, {across_, pairs_between_},
+                                   held_bytes(e.whole, choice.gives[0], options_.processes), maker, after);
     // Where nothing is sent, a task stands for the exchange all the same.
     return e.exchange == Exchange::kNone || waits.size() != 1 ? maker.compute_for(label, devices_, 0, waits) : waits[0].task;
   }
 
-  Waits collective(const std::string& label, Exchange exchange, const std::vector<Devices>& groups, double bytes,
-                   BlockMaker& maker, const Waits& after) const {
+  // Those that exchange at the same time, and which of their exchanges go in pairs.
+  struct Members {
+    const std::vector<Devices>& groups;
+    const distribution::PairLimits& pairs;
+  };
+
+  Waits collective(const std::string& label, Exchange exchange, const Members& members, double bytes, BlockMaker& maker,
+                   const Waits& after) const {
+    const std::vector<Devices>& groups = members.groups;
     Collective collective{CollectiveKind::kAllReduce, groups, bytes};
-    if (distribution::in_pairs(groups.front().size(), bytes))
-      collective.how.strategy = distribution::AllReduceStrategy::kButterfly;
-    else
-      collective.rings = rings_of(machine_, groups);
+    collective.how.strategy = strategy_of(distribution::way_of(groups.front().size(), bytes, members.pairs));
+    if (collective.how.strategy == distribution::AllReduceStrategy::kRing) collective.rings = rings_of(machine_, groups);
     switch (exchange) {
       case Exchange::kNone:
       case Exchange::kHalo:
@@ -207,6 +213,7 @@ class Step {
   const Partition& partition_;
   const PartitionOptions& options_;
   const std::map<std::size_t, BetweenGroups>& between_;
+  const distribution::PairLimits& pairs_between_;
   std::vector<std::vector<std::int32_t>> users_;
   Devices devices_;
   std::vector<Devices> groups_, across_;  // the processes of each group; those of each number in all groups

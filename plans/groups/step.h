@@ -21,6 +21,7 @@ namespace rewright::plans {
 struct StepGroups {
   std::size_t count = 1;
   std::map<std::size_t, BetweenGroups> exchanges = {};  // GroupGraph
+  distribution::PairLimits pairs = {};                  // of exchanges between them
 };
 // The block of the node that is computed at this place in the order, from 0.
 std::uint32_t block_of(std::size_t place);

@@ -1,19 +1,24 @@
 #include "plans/partition/partition.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/integer_program/integer_program.h"
 #include "plans/partition/classes.h"
+#include "plans/partition/labels.h"
 
 namespace rewright::plans {
 
 namespace {
 
+// Of the time, and at least so many seconds, to find where the program's search begins.
+constexpr double kStarting = 0.3, kStartingSeconds = 2;
 constexpr double kUnit = 1e3;  // of a second: rows in milliseconds, so that the solver's tolerances are small
 
 double halo_bytes(const TensorType& type, const Need& need) {
@@ -49,17 +54,23 @@ class Program {
   }
 
   Partition solve() {
+    number_labels();
     add_nodes();
     add_given();
     add_edges();
     add_longest();
     IntegerProgram::Options limits;
     limits.seconds = options_.seconds, limits.seed = options_.seed, limits.nodes = options_.nodes;
-    const IntegerProgram::Solution solution = program_.minimize({}, limits);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<double> start =
+        options_.overlapped ? std::vector<double>() : good_start(std::max(kStarting * limits.seconds, kStartingSeconds));
+    limits.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    IntegerProgram::Solution solution = program_.minimize(start, limits);
     Partition result;
     result.classes = classes_.nodes;
     result.bound = solution.bound;
     result.timed_out = solution.timed_out;
+    if (solution.values.empty()) solution.values = start;
     if (solution.values.empty()) return result;
     result.found = true;
     result.proved_best = solution.status == IntegerProgram::Status::kOptimal;
@@ -104,7 +115,9 @@ class Program {
       Terms one;
       auto& variables = node_variables_.emplace_back();
       for (const NodeChoice& choice : choices_[c]) {
-        variables.push_back(add_timed(options_.computing * choice.seconds * node_count_[c], true, computing_));
+        const double seconds = options_.computing * choice.seconds * node_count_[c];
+        variables.push_back(add_timed(seconds, true, computing_));
+        add_label(labels_of_node(c), variables.back(), seconds);
         one.emplace_back(variables.back(), 1.0);
       }
       program_.add_row(1, 1, one);
@@ -121,13 +134,17 @@ class Program {
       for (const Holding& h : given_holdings(type, v, options_)) {
         const int variable = program_.add_variable(0, 0, 1, true);
         given_[c].emplace_back(h, variable);
+        const double bytes = value_count_[c] * held_bytes(type, h, options_.processes) / 1e6;
+        add_label(labels_of_given(c), variable, 0);
+        labels_.variables[labels_of_given(c)].bytes.push_back(bytes);
         one.emplace_back(variable, 1.0);
-        memory.emplace_back(variable, value_count_[c] * held_bytes(type, h, options_.processes) / 1e6);
+        memory.emplace_back(variable, bytes);
       }
       program_.add_row(1, 1, one);
     }
     if (options_.memory < std::numeric_limits<double>::infinity() && !memory.empty())
       program_.add_row(-IntegerProgram::kInfinite, options_.memory / 1e6, memory);
+    labels_.most_bytes = options_.memory / 1e6;
   }
 
   Ways<Holding> sources(std::size_t value_class) {
@@ -152,6 +169,7 @@ class Program {
       if (v == kNoValue) continue;
       const Ways<Holding> from = sources(c);
       exchanges_.clear();
+      term_ = {}, needs_.clear();
       std::set<std::pair<std::uint32_t, std::size_t>> seen;
       for (const std::int32_t user : users[v]) {
         const Node& node = *graph_.nodes()[static_cast<std::size_t>(user)];
@@ -172,12 +190,16 @@ class Program {
         if (place != options_.replaced.end()) {
           for (const auto& [h, variable] : given_[classes_.of_value[place->second]]) to.add(Need{h}, variable);
         } else {
-          if (always_ < 0) always_ = program_.add_variable(0, 1, 1, false);
+          if (always_ < 0) {
+            always_ = program_.add_variable(0, 1, 1, false);
+            add_label(labels_.variables.size(), always_, 0);
+          }
           to.add(Need{}, always_);
         }
         add_edge(v, c, from, to);
         break;  // outputs of one value want it alike
       }
+      if (!term_.readers.empty()) labels_.terms.push_back(std::move(term_));
     }
   }
 
@@ -187,11 +209,15 @@ class Program {
   void add_edge(ValueId v, std::size_t value_class, const Ways<Holding>& from, const Ways<Need>& to) {
     const TensorType& type = graph_.value(v).type;
     std::vector<Terms> rows(from.ways.size()), columns(to.ways.size());
+    add_reader(type, value_class, from, to);
+    const std::size_t edge = edges_.size();
+    edges_.push_back({from.chosen, to.chosen});
     for (std::size_t f = 0; f < from.ways.size(); ++f)
       for (std::size_t t = 0; t < to.ways.size(); ++t) {
         const auto cost = edge_seconds(type, from.ways[f], to.ways[t]);
         if (!cost) continue;
         const int flow = program_.add_variable(0, 0, 1, false);
+        flows_.push_back({edge, f, t, flow});
         rows[f].emplace_back(flow, 1.0), columns[t].emplace_back(flow, 1.0);
         if (*cost == 0) continue;
         const auto at = std::find_if(exchanges_.begin(), exchanges_.end(), [&](const auto& known) {
@@ -204,6 +230,7 @@ class Program {
         } else {
           exchange = at->second;
         }
+        flows_.back().exchange = exchange;
         program_.add_row(0, IntegerProgram::kInfinite, {{exchange, 1.0}, {flow, -1.0}});
       }
     const auto balance = [&](Terms& flows, const Terms& chosen) {
@@ -221,6 +248,82 @@ class Program {
     } catch (const Error&) {
       return std::nullopt;
     }
+  }
+
+  // ---- Where the search begins
+
+  // Given values first, as nodes read them, then nodes in the order of the graph.
+  void number_labels() {
+    std::vector<std::size_t> order(classes_.nodes);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return first_node_[a] < first_node_[b]; });
+    place_of_node_.resize(classes_.nodes);
+    for (std::size_t k = 0; k < order.size(); ++k) place_of_node_[order[k]] = classes_.values + k;
+    labels_.variables.resize(classes_.values + classes_.nodes);
+  }
+  std::size_t labels_of_given(std::size_t value_class) const { return value_class; }
+  std::size_t labels_of_node(std::size_t node_class) const { return place_of_node_[node_class]; }
+
+  void add_label(std::size_t place, int variable, double seconds) {
+    if (place == labels_.variables.size()) labels_.variables.emplace_back();
+    label_of_[variable] = {place, labels_.variables[place].costs.size()};
+    labels_.variables[place].costs.push_back(seconds);
+  }
+
+  template <class Way>
+  LabelProgram::Side side(const Ways<Way>& ways, const std::vector<std::size_t>& forms) const {
+    LabelProgram::Side result;
+    for (std::size_t k = 0; k < ways.ways.size(); ++k)
+      for (const auto& [variable, factor] : ways.chosen[k]) {
+        const auto [place, label] = label_of_.at(variable);
+        result.variable = place;
+        result.forms.resize(labels_.variables[place].costs.size());
+        result.forms[label] = forms[k];
+      }
+    return result;
+  }
+
+  void add_reader(const TensorType& type, std::size_t value_class, const Ways<Holding>& from, const Ways<Need>& to) {
+    if (options_.overlapped) return;
+    std::vector<std::size_t> sources(from.ways.size()), forms;
+    std::iota(sources.begin(), sources.end(), std::size_t{0});
+    term_.costs.resize(from.ways.size());
+    for (const Need& need : to.ways) {
+      const auto at = std::find(needs_.begin(), needs_.end(), need);
+      forms.push_back(static_cast<std::size_t>(at - needs_.begin()));
+      if (at != needs_.end()) continue;
+      needs_.push_back(need);
+      for (std::size_t f = 0; f < from.ways.size(); ++f) {
+        const auto cost = edge_seconds(type, from.ways[f], need);
+        term_.costs[f].push_back(cost ? options_.exchanging * *cost * value_count_[value_class]
+                                      : std::numeric_limits<double>::infinity());
+      }
+    }
+    term_.source = side(from, sources);
+    term_.readers.push_back(side(to, forms));
+  }
+
+  // Values of all variables; empty where no labels are found.
+  std::vector<double> good_start(double seconds) const {
+    // Classes of values that are computed have no labels of their own.
+    LabelProgram labels = labels_;
+    for (LabelProgram::Variable& variable : labels.variables)
+      if (variable.costs.empty()) variable.costs.push_back(0);
+    const std::vector<std::size_t> chosen = good_labels(labels, seconds);
+    std::vector<double> values(chosen.empty() ? 0 : program_.variables());
+    if (chosen.empty()) return values;
+    for (const auto& [variable, label] : label_of_)
+      if (chosen[label.first] == label.second) values[static_cast<std::size_t>(variable)] = 1;
+    const auto is_chosen = [&](const Terms& terms) {
+      return std::any_of(terms.begin(), terms.end(),
+                         [&](const auto& t) { return values[static_cast<std::size_t>(t.first)] > 0; });
+    };
+    for (const Flow& flow : flows_) {
+      if (!is_chosen(edges_[flow.edge].first[flow.from]) || !is_chosen(edges_[flow.edge].second[flow.to])) continue;
+      values[static_cast<std::size_t>(flow.variable)] = 1;
+      if (flow.exchange >= 0) values[static_cast<std::size_t>(flow.exchange)] = 1;
+    }
+    return values;
   }
 
   void read(const std::vector<double>& values, Partition& result) const {
@@ -257,6 +360,19 @@ class Program {
   std::vector<std::pair<std::pair<Holding, Need>, int>> exchanges_;    // of the value at hand
   Terms computing_, exchanging_;                                       // of all variables with a time; milliseconds
   int always_ = -1;
+
+  // A variable that moves a value from one of its ways to one that is needed.
+  struct Flow {
+    std::size_t edge = 0, from = 0, to = 0;
+    int variable = -1, exchange = -1;
+  };
+  std::vector<Flow> flows_;
+  std::vector<std::pair<std::vector<Terms>, std::vector<Terms>>> edges_;  // what chooses the ways of both sides
+  LabelProgram labels_;
+  LabelProgram::Term term_;                                      // of the value at hand
+  std::vector<Need> needs_;                                      // its forms in it
+  std::vector<std::size_t> place_of_node_;                       // in labels_, by class
+  std::map<int, std::pair<std::size_t, std::size_t>> label_of_;  // place and label of the program's variables
 };
 
 }  // namespace
@@ -279,7 +395,8 @@ double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, cons
   const auto p = static_cast<double>(options.processes);
   const double a = options.latency, b = options.seconds_per_byte;
   // Messages that wait for each other, to gather or to reduce to parts.
-  const double rounds = distribution::in_pairs(static_cast<std::size_t>(options.processes), bytes) ? std::log2(p) : p - 1;
+  const distribution::ExchangeWay way = distribution::way_of(static_cast<std::size_t>(options.processes), bytes, options.pairs);
+  const double rounds = way == distribution::ExchangeWay::kAtOnce ? p - 1 : std::log2(p);
   switch (exchange) {
     case Exchange::kNone:
       return 0;
@@ -287,9 +404,10 @@ double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, cons
     case Exchange::kReduceScatter:
       return rounds * a + (p - 1) * b * bytes / p;
     case Exchange::kAllReduce:
+      if (way == distribution::ExchangeWay::kWhole) return rounds * (a + b * bytes);
       return 2 * (rounds * a + (p - 1) * b * bytes / p);
     case Exchange::kAllToAll:
-      return (p - 1) * (a + b * bytes / (p * p));
+      return p > 1 ? a + (p - 1) * options.all_to_all * b * bytes / (p * p) : 0;
     case Exchange::kHalo:
       return a + b * halo_bytes;
   }

@@ -21,6 +21,8 @@ namespace rewright::plans {
 struct PartitionOptions {
   std::int64_t processes = 1;
   double latency = 0, seconds_per_byte = 0;                 // of a message between two processes
+  double all_to_all = 1;                                    // a byte of messages between all takes so many times as long
+  distribution::PairLimits pairs = {};                      // which exchanges go in pairs
   double memory = std::numeric_limits<double>::infinity();  // bytes that a process may hold of given values
   // May a given value be held so? None: each may be whole or cut along any axis.
   std::function<bool(ValueId value, const Holding& holding)> allowed = {};
@@ -55,8 +57,9 @@ struct Partition {
 };
 
 // Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages
-// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Short values in pairs: as many
-// bytes in log2(P) messages (distribution/tensor_exchange.h).
+// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Those that go in pairs: as many
+// bytes in log2(P) messages, or each of these for an all-reduce of the whole (distribution/tensor_exchange.h). The messages of
+// an all-to-all are sent at once: (P - 1) of a P-th of a part. On equal links these are the simulated times.
 double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options);
 
 // Ways in which a given value may be held.

@@ -1,8 +1,11 @@
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "optimizer/costs/cost_model.h"
 #include "plans/groups/group_graph.h"
+#include "plans/machines/machine_file.h"
 #include "plans/partition/partition.h"
+#include "plans/simulation/price.h"
 
 namespace rewright::plans {
 
@@ -81,6 +84,30 @@ TEST_CASE("partition: the longer one of computing and exchanging, and its bound"
   CHECK(overlapped.bound <= longest * (1 + 1e-6));
   CHECK(overlapped.bound >= 0.5 * serial.bound * (1 - 1e-6));
   CHECK(longest <= serial.seconds * (1 + 1e-6));
+}
+
+TEST_CASE("partition: exchanges take the times that are simulated on equal links") {
+  const double alpha = 5e-6, beta = 1e-9;
+  for (const std::size_t count : {2, 3, 4, 8, 16, 64}) {
+    const Machine machine(make_cluster(1, count, {1e12, 1e12}, 1e9, {alpha, 1 / beta, "switch"}, {}));
+    Devices all(count);
+    std::iota(all.begin(), all.end(), 0);
+    PartitionOptions options;
+    options.processes = static_cast<std::int64_t>(count), options.latency = alpha, options.seconds_per_byte = beta;
+    options.pairs = fastest_pairs(machine, {all});
+    for (const double bytes : {64.0, 4096.0, 1e6, 1e9}) {
+      INFO(count << " processes, " << bytes << " bytes");
+      const AllReduce way{strategy_of(distribution::way_of(count, bytes, options.pairs))};
+      const auto require = [&](Exchange exchange, CollectiveKind kind, double of) {
+        const double simulated = price(machine, Collective{kind, {all}, of, way}).seconds;
+        CHECK(exchange_seconds(exchange, bytes, 0, options) == Approx(simulated).epsilon(1e-6));
+      };
+      require(Exchange::kAllReduce, CollectiveKind::kAllReduce, bytes);
+      require(Exchange::kAllGather, CollectiveKind::kAllGather, bytes);
+      require(Exchange::kReduceScatter, CollectiveKind::kReduceScatter, bytes);
+      require(Exchange::kAllToAll, CollectiveKind::kAllToAll, bytes / static_cast<double>(count));
+    }
+  }
 }
 
 TEST_CASE("partition: without time and without a partition it says that there was no time, not that nothing fits") {

@@ -11,6 +11,8 @@ namespace rewright::plans {
 
 namespace {
 
+constexpr double kMostInPairs = 1e12;
+
 // The rounds of a schedule one after the other. Tables by link and device are kept between them: a group may have thousands.
 class RoundPrices {
  public:
@@ -129,6 +131,29 @@ ExchangePrice price(const Machine& machine, const Schedule& schedule) {
 
 ExchangePrice price(const Machine& machine, const Collective& collective) {
   return price(machine, device_schedule(collective));
+}
+
+distribution::PairLimits fastest_pairs(const Machine& machine, const std::vector<Devices>& groups) {
+  distribution::PairLimits result;
+  if (groups.empty() || !distribution::can_pair(groups.front().size())) return result;
+  const std::vector<MemberRing> rings = rings_of(machine, groups);
+  const auto seconds = [&](double bytes, distribution::ExchangeWay way) {
+    const bool in_pairs = way != distribution::ExchangeWay::kAtOnce;
+    return price(
+               machine,
+               Collective{
+                   CollectiveKind::kAllReduce, groups, bytes, {strategy_of(way)}, in_pairs ? std::vector<MemberRing>() : rings})
+        .seconds;
+  };
+  for (double bytes = 64; bytes <= kMostInPairs; bytes *= 2) {
+    const double whole = seconds(bytes, distribution::ExchangeWay::kWhole),
+                 halves = seconds(bytes, distribution::ExchangeWay::kHalves),
+                 ring = seconds(bytes, distribution::ExchangeWay::kAtOnce);
+    if (std::min(whole, halves) > ring) break;
+    if (whole <= halves) result.whole = bytes;
+    result.halves = bytes;
+  }
+  return result;
 }
 
 }  // namespace rewright::plans

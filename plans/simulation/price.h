@@ -42,6 +42,10 @@ ExchangePrice price(const Machine& machine, const Collective& collective);
 // Messages between devices in rounds.
 ExchangePrice price(const Machine& machine, const Schedule& schedule);
 
+// Which all-reduces of groups that exchange at the same time are fastest in pairs, by their prices: up to some size by the
+// whole tensor, up to another by halves; longer ones around a ring.
+distribution::PairLimits fastest_pairs(const Machine& machine, const std::vector<Devices>& groups);
+
 // A collective's rounds between devices: those of all groups side by side.
 Schedule device_schedule(const Collective& collective);
 

@@ -228,4 +228,32 @@ TEST_CASE("a dense layer's intensity is that of the multi-node roofline") {
 }
 
 }  // namespace
+TEST_CASE("prices: which all-reduces go in pairs") {
+  using distribution::ExchangeWay;
+  const Machine switches(make_cluster(8, 8, {1e12, 1e12}, 1e9, {5e-6, 130e9, "switch"}, {5e-6, 25e9, "switch"})),
+      ring(make_cluster(64, 1, {1e12, 1e12}, 1e9, {}, {5e-6, 25e9, "ring"}));
+  for (const Machine* machine : {&switches, &ring}) {
+    Devices all;
+    for (std::uint32_t d = 0; d < 64; ++d) all.push_back(d);
+    const distribution::PairLimits limits = fastest_pairs(*machine, {all});
+    CHECK(limits.whole > 0);
+    CHECK(limits.whole <= limits.halves);
+    for (const double bytes : {64.0, limits.whole, 4 * limits.whole, limits.halves, 4 * limits.halves}) {
+      const auto seconds = [&](ExchangeWay way) {
+        return price(*machine, Collective{CollectiveKind::kAllReduce, {all}, bytes, {strategy_of(way)}, {}}).seconds;
+      };
+      const double chosen = seconds(distribution::way_of(64, bytes, limits));
+      for (const ExchangeWay way : {ExchangeWay::kAtOnce, ExchangeWay::kHalves, ExchangeWay::kWhole})
+        CHECK(chosen <= 1.0001 * seconds(way));
+    }
+  }
+  // Neighbours first: what goes to other nodes is a ring's.
+  Devices all;
+  for (std::uint32_t d = 0; d < 64; ++d) all.push_back(d);
+  const ExchangePrice halves =
+      price(switches, Collective{CollectiveKind::kAllReduce, {all}, 1e8, {strategy_of(ExchangeWay::kHalves)}, {}});
+  CHECK(halves.seconds < 1.3 * 2 * 1e8 / 25e9);
+  CHECK(fastest_pairs(switches, {{0, 1, 2}}) == distribution::PairLimits{});
+}
+
 }  // namespace rewright::plans

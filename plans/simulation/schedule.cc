@@ -66,13 +66,13 @@ class ScheduleMaker {
     rounds(power);
     add(std::move(after));
   }
-  // Halves of the vector, then quarters, ...; and back.
+  // Halves of the vector between neighbours, then quarters between pairs of them, ...; and back.
   void halve(std::size_t power, double bytes) {
-    for (std::size_t bit = power / 2; bit > 0; bit /= 2) swap(power, bit, bytes /= 2);
+    for (std::size_t bit = 1; bit < power; bit *= 2) swap(power, bit, bytes /= 2);
   }
   void gather_halves(std::size_t power, double bytes) {
     double part = bytes / static_cast<double>(power);
-    for (std::size_t bit = 1; bit < power; bit *= 2, part *= 2) swap(power, bit, part);
+    for (std::size_t bit = power / 2; bit > 0; bit /= 2, part *= 2) swap(power, bit, part);
   }
   void swap(std::size_t power, std::size_t bit, double bytes) {
     Phase phase;
@@ -167,6 +167,18 @@ Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes,
 
 }  // namespace
 
+AllReduceStrategy strategy_of(distribution::ExchangeWay way) {
+  switch (way) {
+    case distribution::ExchangeWay::kAtOnce:
+      break;
+    case distribution::ExchangeWay::kHalves:
+      return AllReduceStrategy::kButterfly;
+    case distribution::ExchangeWay::kWhole:
+      return AllReduceStrategy::kRecursiveDoubling;
+  }
+  return AllReduceStrategy::kRing;
+}
+
 Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes, double bytes,
                        std::span<const MemberRing> rings) {
   if (processes <= 1 || !(bytes > 0)) return {};
@@ -177,7 +189,8 @@ Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes
       return all_reduce_schedule(how, processes, bytes, rings);
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllGather:
-      if (how.strategy != AllReduceStrategy::kButterfly || !std::has_single_bit(processes))
+      if ((how.strategy != AllReduceStrategy::kButterfly && how.strategy != AllReduceStrategy::kRecursiveDoubling) ||
+          !std::has_single_bit(processes))
         make.around(part, processes - 1);
       else if (kind == CollectiveKind::kReduceScatter)
         make.halve(processes, bytes);

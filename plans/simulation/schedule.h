@@ -8,19 +8,23 @@
 
 #include "base/namespaces.h"
 #include "distribution/all_reduce.h"
+#include "distribution/tensor_exchange.h"
 
 namespace rewright::plans {
 
 enum class CollectiveKind {
   kAllReduce,  // `bytes`: of the vector in each process; by the strategy, "engine" as a ring (MPI's and NCCL's for long ones)
-  // `bytes`: of the vector that each process adds; around a ring, or by recursive halving where the strategy is "butterfly" and
-  // their number a power of 2
+  // `bytes`: of the vector that each process adds; around a ring, or by recursive halving where the strategy is one of pairs
+  // and their number a power of 2
   kReduceScatter,
   kReduceInOrder,  // the same in the order of the ranks: each process sends its parts to all others at once
   kAllGather,      // `bytes`: of the result; around a ring, or by recursive doubling
   kAllToAll,       // `bytes`: of what a process holds, of which it sends a part to each other at once
   kBroadcast,      // `bytes`: of what process 0 sends along a binomial tree
 };
+
+// What tensor exchanges are simulated as (distribution/tensor_exchange.h); messages that are sent all at once as a ring.
+distribution::AllReduceStrategy strategy_of(distribution::ExchangeWay way);
 
 // Between members of a group, numbered from 0.
 struct Message {

@@ -15,6 +15,7 @@
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
 #include "runtime/planned/pipeline_planner.h"
+#include "runtime/planned/planned_links.h"
 #include "runtime/planned/recomputation_chooser.h"
 
 namespace rewright::runtime {
@@ -23,32 +24,6 @@ namespace {
 
 using plans::ChoiceFinder, plans::CutFinder, plans::GroupGraph, plans::Machine, plans::NodeChoice, plans::OperandTypes;
 using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::Plan, plans::PlanPrediction, plans::Simulation;
-
-// The slowest of the messages between neighbours in a ring of every `stride`-th device; the fastest, for a bound.
-void set_links(const Machine& machine, std::size_t stride, std::size_t count, PartitionOptions& options, bool fastest = false) {
-  for (std::size_t d = 0; d + 1 < count; ++d) {
-    const double short_one = machine.message_seconds(d * stride, (d + 1) * stride, 0);
-    const double long_one = machine.message_seconds(d * stride, (d + 1) * stride, 1e6);
-    const double per_byte = (long_one - short_one) / 1e6;
-    const auto pick = [&](double known, double now) {
-      return d == 0 ? now : fastest ? std::min(known, now) : std::max(known, now);
-    };
-    options.latency = pick(options.latency, short_one);
-    options.seconds_per_byte = pick(options.seconds_per_byte, per_byte);
-  }
-  if (machine.rings().empty() || stride * count != machine.devices()) return;
-  // Around all rings at once; for a bound as if a node used all of its cables.
-  double together = 0;
-  for (const plans::Ring& ring : machine.rings()) together += ring.bytes_per_second;
-  if (fastest) {
-    std::vector<double> out(machine.nodes());
-    const std::size_t of_cluster = machine.cluster_links();
-    for (const plans::Link& link : machine.links().last(of_cluster))
-      if (link.from < out.size()) out[link.from] += link.bytes_per_second;
-    together = *std::max_element(out.begin(), out.end());
-  }
-  options.seconds_per_byte = 1 / together;
-}
 
 // Tells data from parameters in a group's graph.
 PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group) {
@@ -70,9 +45,9 @@ PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group)
 }
 
 void simulate(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
-              const GroupGraph* group, std::size_t groups) {
+              const GroupGraph* group, std::size_t groups, const distribution::PairLimits& pairs_between) {
   if (group)
-    simulate_step(simulation, graph, partition, options, {groups, group->exchanges});
+    simulate_step(simulation, graph, partition, options, {groups, group->exchanges, pairs_between});
   else
     simulate_step(simulation, graph, partition, options);
   simulation.run();
@@ -116,6 +91,7 @@ class Planner {
     options.processes = static_cast<std::int64_t>(machine_.devices());
     options.exchanging = exchanging;
     set_links(machine_, 1, machine_.devices(), options);
+    set_ways(options, 1, false);
     options.memory = machine_.memory(), options.seconds = seconds;
     options.allowed = holdings_of(strategy, planned_);
     options.replaced = planned_.replaced;
@@ -131,6 +107,7 @@ class Planner {
     within.processes = static_cast<std::int64_t>(machine_.devices() / groups);
     within.exchanging = exchanging;
     set_links(machine_, 1, machine_.devices() / groups, within);
+    set_ways(within, groups, false);
     within.memory = machine_.memory(), within.seconds = seconds / 2;
     within.allowed = holdings_of(levels.inner, level.work);
     within.replaced = level.work.replaced;
@@ -138,12 +115,15 @@ class Planner {
     return inside ? std::optional(with_levels(level, std::move(*inside), levels.outer + "+" + levels.inner)) : std::nullopt;
   }
 
-  // A plan that fits, changed where the simulated step gets shorter (plans/groups/refine.h).
-  Candidate refined(Candidate from, const plans::RefineLimits& limits) {
-    const Found& found = found_.at(from.number);
+  // A plan that fits, changed where the simulated step gets shorter (plans/groups/refine.h). `to_any`: of one level, to plans
+  // of all strategies.
+  Candidate refined(Candidate from, const plans::RefineLimits& limits, bool to_any) {
+    Found& found = found_.at(from.number);
+    const auto allowed = found.options.allowed;
+    if (to_any && !found.level) found.options.allowed = holdings_of("auto", planned_);
     const Work work = found.work();
     plans::StepGroups groups;
-    if (work.group) groups = {found.groups, work.group->exchanges};
+    if (work.group) groups = {found.groups, work.group->exchanges, pairs(found.groups, true)};
     const plans::Refined better = refine(machine_, work.graph, found.partition, *found.choices, found.options, groups, limits);
     from.proved_best = from.proved_best && !better.timed_out;
     if (!(better.seconds < from.plan.predicted->seconds)) return from;
@@ -152,6 +132,9 @@ class Planner {
     result.proved_best = from.proved_best, result.number = from.number;
     if (!found.level) {
       result.plan.strategy = from.plan.strategy;
+      for (ValueId v = 0; v < work.graph.value_count(); ++v)
+        if (work.graph.is_input(v) || work.graph.is_constant(v))
+          if (!allowed(v, better.partition.given[v])) result.plan.strategy = "auto";
       return result;
     }
     return with_levels(*found.level, std::move(result), from.plan.strategy);
@@ -160,7 +143,7 @@ class Planner {
   // No plan takes less. A step takes at least the longer one of its computing and of its exchanges, and that is at least what
   // the program says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages
   // between nodes are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other
-  // latencies than those of one, so that with two levels none counts.
+  // latencies than those of one, and some go in pairs: then none counts.
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
@@ -168,7 +151,7 @@ class Planner {
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(groups);
     set_links(machine_, size, groups, options, true);
-    if (has_levels) options.latency = 0;
+    if (has_levels || distribution::can_pair(groups)) options.latency = 0;
     options.replaced = planned_.replaced;
     options.seconds = seconds, options.nodes = 1;
     options.overlapped = true;
@@ -240,6 +223,7 @@ class Planner {
     PartitionOptions& between = level.options;
     between.processes = static_cast<std::int64_t>(groups), between.alike = true, between.exchanging = exchanging;
     set_links(machine_, size, groups, between);
+    set_ways(between, groups, true);
     between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds;
     between.allowed = holdings_of(strategy, planned_);
     between.replaced = planned_.replaced;
@@ -258,6 +242,21 @@ class Planner {
     return level;
   }
 
+  // Which exchanges within groups, or between them, go in pairs.
+  const distribution::PairLimits& pairs(std::size_t groups, bool across) {
+    const auto [at, is_new] = pairs_.try_emplace({groups, across});
+    if (is_new) at->second = pairs_among(machine_, groups, across);
+    return at->second;
+  }
+
+  // For what is exchanged within groups, or between them. After set_links().
+  void set_ways(PartitionOptions& options, std::size_t groups, bool across) {
+    options.pairs = pairs(groups, across);
+    const auto [at, is_new] = all_to_all_.try_emplace({groups, across});
+    if (is_new) at->second = all_to_all_share(machine_, groups, across, options);
+    options.all_to_all = at->second;
+  }
+
   // The finder for graphs that are cut among so many groups of so many processes.
   ChoiceFinder& finder(std::size_t groups, std::size_t size) {
     auto& known = finders_[groups];
@@ -269,9 +268,9 @@ class Planner {
     return *known;
   }
 
-  Candidate simulated(const Work& work, const Partition& found, const PartitionOptions& options, std::size_t groups) const {
+  Candidate simulated(const Work& work, const Partition& found, const PartitionOptions& options, std::size_t groups) {
     Simulation simulation(machine_);
-    simulate(simulation, work.graph, found, options, work.group, groups);
+    simulate(simulation, work.graph, found, options, work.group, groups, pairs(groups, true));
     Candidate result{make_plan(work.graph, found, options), found.proved_best};
     result.plan.predicted = prediction_of(simulation);
     result.plan.predicted->node_seconds = node_seconds(found);
@@ -364,8 +363,10 @@ class Planner {
   const PlannedGraph& planned_;
   const Machine& machine_;
   std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
-  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;         // by number of groups
-  std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;  // by strategy, number of groups and `exchanging`
+  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;            // by number of groups
+  std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;     // by strategy, number of groups and `exchanging`
+  std::map<std::pair<std::size_t, bool>, distribution::PairLimits> pairs_;  // by number of groups; between them
+  std::map<std::pair<std::size_t, bool>, double> all_to_all_;               // as well; all_to_all_share()
   std::vector<Found> found_;
   bool ran_out_of_time_ = false;
 };
@@ -388,9 +389,12 @@ std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool ha
   require_known(given.outer);
   if (strategy != "auto") return {given};
   std::vector<Levels> result;
-  if (has_groups) result = {{"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
+  // What is found in little time first.
+  if (has_groups)
+    result = {{"data", ""}, {"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
   for (const std::string& one : strategies())
-    if (one != "hybrid" && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero by another name
+    if (one != "hybrid" && (one != "data" || !has_groups) && (one != "spatial" || has_images))
+      result.push_back({one, ""});  // hybrid is zero by another name
   return result;
 }
 
@@ -414,7 +418,7 @@ class Search {
 
   // Shares of the time that is given: by when each part of the search ends.
   FoundPlan run() {
-    const double bound = planner_.lower_bound(search_.seconds / 4, has_groups());
+    const double bound = planner_.lower_bound(search_.seconds / 8, has_groups());
     try_all(0.7 * search_.seconds);
     try_again(0.8 * search_.seconds);
     refine_best(0.9 * search_.seconds);
@@ -452,10 +456,12 @@ class Search {
 
   void refine_best(double until) {
     if (!best_ || elapsed() >= until) return;
-    best_ = planner_.refined(std::move(*best_), {.moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed});
+    const plans::RefineLimits limits{.moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed};
+    best_ = planner_.refined(std::move(*best_), limits, search_.strategy == "auto");
     result_.timed_out |= !best_->proved_best;
-    double& known = result_.strategies.at(best_->plan.strategy);
-    known = std::min(known, best_->plan.predicted->seconds);
+    const double step = best_->plan.predicted->seconds;
+    double& known = result_.strategies.try_emplace(best_->plan.strategy, step).first->second;
+    known = std::min(known, step);
   }
 
   void consider(const Levels& levels, double seconds, double exchanging) {
@@ -571,16 +577,16 @@ void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph&
   if (plan.pipeline) return simulate_pipeline_plan(simulation, plan, planned);
   PartitionOptions options;
   if (!plan.within) {
-    options.processes = plan.processes, options.replaced = planned.replaced;
+    options.processes = plan.processes, options.replaced = planned.replaced, options.pairs = pair_limits(plan);
     const Partition whole =
         with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, device_seconds(simulation.machine()));
-    return simulate(simulation, planned.graph, whole, options, nullptr, 1);
+    return simulate(simulation, planned.graph, whole, options, nullptr, 1, {});
   }
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
-  options.processes = plan.within->processes, options.replaced = group.replaced;
+  options.processes = plan.within->processes, options.replaced = group.replaced, options.pairs = pair_limits(*plan.within);
   const Partition inner =
       with_seconds(partition_within(*plan.within, group), group.graph, options.processes, device_seconds(simulation.machine()));
-  simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes));
+  simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes), pair_limits(plan));
 }
 
 }  // namespace rewright::runtime
