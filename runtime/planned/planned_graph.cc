@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/file.h"
 #include "graph/recomputation.h"
+#include "runtime/training/graphs/row_order.h"
 
 namespace rewright::runtime {
 
@@ -120,6 +121,7 @@ Graph with_batch(const Graph& model, std::optional<std::int64_t> batch) {
 
 PlannedGraph planned_for_inference(Graph sized) {
   PlannedGraph result;
+  training::put_samples_outermost(sized);
   result.graph = std::move(sized);
   result.data.assign(result.graph.inputs().begin(), result.graph.inputs().end());
   for (ValueId v = 0; v < result.graph.value_count(); ++v)
@@ -174,6 +176,7 @@ training::TrainingGraphOptions planned_training(const std::string& loss, const s
   options.loss = training::loss_from_name(loss);
   options.update.method = training::update_method_from_name(update);
   options.guarded = false;
+  options.rows_by_sample = true;
   return options;
 }
 

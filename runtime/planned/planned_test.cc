@@ -225,6 +225,28 @@ Graph small_model() {
   return m.graph;
 }
 
+// A recurrent network as LSTMs are imported: one product of the inputs of all steps.
+Graph recurrent(std::int64_t batch) {
+  const std::int64_t steps = 3, width = 32;
+  ModelBuilder m(4);
+  const ValueId x = m.graph.add_input("x", {DataType::kFloat, {batch, steps, width}});
+  const ValueId rows =
+      m.b.add("Reshape", {m.b.add("Transpose", {x}, {{"perm", Indices{1, 0, 2}}})}, {{"shape", Indices{steps * batch, width}}});
+  const ValueId product = m.b.add("Gemm", {rows, m.weights({width, width}, "of_inputs", 0.2), m.weights({width}, "bias")});
+  const ValueId all = m.b.add("Reshape", {product}, {{"shape", Indices{steps, batch, width}}});
+  const ValueId between = m.weights({width, width}, "of_states", 0.2);
+  ValueId state = kNoValue;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    ValueId now = m.b.add("Slice", {all}, {{"begin", Indices{step, 0, 0}}, {"length", Indices{1, batch, width}}});
+    now = m.b.add("Reshape", {now}, {{"shape", Indices{batch, width}}});
+    if (state != kNoValue) now = m.b.add("Add", {now, m.b.add("MatMul", {state, between})});
+    state = m.b.add("Tanh", {now});
+  }
+  m.graph.add_output("y", m.b.add("MatMul", {state, m.weights({width, 4}, "last", 0.3)}));
+  m.graph.tidy();
+  return m.graph;
+}
+
 training::Dataset small_data() {
   std::mt19937 random(5);
   std::vector<std::int64_t> targets;
@@ -309,6 +331,24 @@ TEST_CASE("planned runs: a transformer's layer as Megatron cuts it") {
   CHECK(check_plan(plan, graph, {}).proved);
   CHECK(count(plan, plans::Exchange::kAllReduce) + count(plan, plans::Exchange::kReduceScatter) >= 1);
   testing::require_close(graph, by_processes(plan, graph, g.inputs), interpret(graph, g.inputs), {});
+}
+
+TEST_CASE("planned runs: of a recurrent network that is cut by samples only weights are exchanged") {
+  const Graph model = recurrent(64);
+  for (const bool by_sample : {true, false}) {
+    training::TrainingGraphOptions options = planned_training("softmax-cross-entropy", "sgd");
+    CHECK(options.rows_by_sample);
+    options.rows_by_sample = by_sample;
+    const PlannedGraph planned = planned_for_training(training::make_training_graphs(model, "", options));
+    const Plan plan = planned_by("data", planned, 2);
+    CHECK(check_plan(plan, planned.graph, planned.replaced).proved);
+    CHECK(!plan.exchanges.empty());
+    // What is computed for all samples is larger than each weight.
+    const bool only_weights = std::all_of(plan.exchanges.begin(), plan.exchanges.end(), [&](const plans::PlannedExchange& e) {
+      return bytes_of(planned.graph.value(e.value).type) <= 32 * 32 * sizeof(float);
+    });
+    CHECK(only_weights == by_sample);
+  }
 }
 
 TEST_CASE("planned runs: convolutions cut along the image exchange halos") {

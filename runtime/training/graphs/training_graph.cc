@@ -12,6 +12,7 @@
 #include "graph/onnx/release.h"
 #include "operators/definitions/random_bits.h"
 #include "runtime/training/graphs/mixed_precision.h"
+#include "runtime/training/graphs/row_order.h"
 #include "runtime/training/graphs/shared_statistics.h"
 
 namespace rewright::training {
@@ -141,6 +142,7 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   d.graph.set_outputs({});
   d.graph.add_output("predictions", find_predictions(model, output));
   d.graph.tidy();
+  if (options.rows_by_sample) put_samples_outermost(d.graph);
   const ValueId predicted = d.graph.outputs()[0].value;
   d.targets = d.graph.add_input("training.targets", target_type(options.loss, d.graph.value(predicted).type));
   d.step = d.graph.add_input("training.step", {DataType::kFloat, {}});

@@ -31,6 +31,8 @@ struct TrainingGraphOptions {
   // gradients live until the end. Otherwise each update follows its gradient, and the old values stay until the caller accepts
   // the new ones: this needs less memory where intermediate values dominate.
   bool guarded = true;
+  // Products of whole sequences have their rows by sample (row_order.h), so that plans can cut them by samples.
+  bool rows_by_sample = false;
   // The number of shards over which batch normalizations of `gradients` compute joint statistics.
   std::int64_t shared_by = 1;
 };

@@ -43,6 +43,7 @@ StepMaker::StepMaker(const TrainOptions& options, std::int64_t shards, Communica
       graph_(options.graph) {
   graph_.seed = options.seed;
   if (options.planned) device_ = nullptr;
+  graph_.rows_by_sample = options.planned != nullptr;
   graph_.guarded = !options.planned && (options.memory.bytes == 0 || device_ != nullptr);
   if (!options.whole_batch_statistics || shards == 1) return;
   if (options.rewrite || options.memory.bytes > 0)
