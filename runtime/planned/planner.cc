@@ -391,10 +391,12 @@ std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool ha
   std::vector<Levels> result;
   // What is found in little time first.
   if (has_groups)
-    result = {{"data", ""}, {"data", "auto"}, {"data", "data"}, {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
-  for (const std::string& one : strategies())
-    if (one != "hybrid" && (one != "data" || !has_groups) && (one != "spatial" || has_images))
-      result.push_back({one, ""});  // hybrid is zero by another name
+    result = {{"data", ""},       {"zero", ""},     {"data", "auto"}, {"data", "data"},
+              {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
+  for (const std::string& one : strategies()) {
+    const bool is_there = has_groups && (one == "data" || one == "zero");
+    if (one != "hybrid" && !is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
+  }
   return result;
 }
 
