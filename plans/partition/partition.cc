@@ -57,6 +57,7 @@ class Program {
     number_labels();
     add_nodes();
     add_given();
+    if (cannot_be_held_) return {};
     add_edges();
     add_longest();
     IntegerProgram::Options limits;
@@ -140,6 +141,7 @@ class Program {
         one.emplace_back(variable, 1.0);
         memory.emplace_back(variable, bytes);
       }
+      if (one.empty()) cannot_be_held_ = true;
       program_.add_row(1, 1, one);
     }
     if (options_.memory < std::numeric_limits<double>::infinity() && !memory.empty())
@@ -360,6 +362,7 @@ class Program {
   std::vector<std::pair<std::pair<Holding, Need>, int>> exchanges_;    // of the value at hand
   Terms computing_, exchanging_;                                       // of all variables with a time; milliseconds
   int always_ = -1;
+  bool cannot_be_held_ = false;  // a given value, in any way that is allowed
 
   // A variable that moves a value from one of its ways to one that is needed.
   struct Flow {

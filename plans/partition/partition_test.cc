@@ -128,6 +128,15 @@ TEST_CASE("partition: without time and without a partition it says that there wa
   const Partition tight = partition(graph, choices, options);
   CHECK_FALSE(tight.found);
   CHECK_FALSE(tight.timed_out);
+  // A value that may not be held in any way, as images of fewer rows than processes that are to be cut along them.
+  for (const ValueId given : {graph.inputs()[0], graph.inputs()[1]}) {
+    PartitionOptions forbidding = options;
+    forbidding.memory = 1e12;
+    forbidding.allowed = [given](ValueId v, const Holding&) { return v != given; };
+    const Partition none = partition(graph, choices, forbidding);
+    CHECK_FALSE(none.found);
+    CHECK_FALSE(none.timed_out);
+  }
 }
 
 }  // namespace rewright::plans
