@@ -17,6 +17,7 @@
 #include "api/choices.h"
 #include "api/devices.h"
 #include "graph/onnx/onnx.h"
+#include "graph/onnx/written_graphs.h"
 #include "runtime/onnxruntime/worker.h"
 
 extern char** environ;
@@ -104,62 +105,69 @@ class FreshDevice final : public Device {
   StridedReads strided_reads() const override { return here_->strided_reads(); }
   bool measures() const override { return here_->measures(); }
 
-  std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
-    std::optional<std::vector<std::vector<double>>> times;
+  void write_ahead(std::span<const Graph> graphs) override {
     try {
-      times = in_process(graphs, options);
+      for (const Graph& graph : graphs) files_.write(graph);
+    } catch (const Error&) {  // time_afresh does without
+    }
+  }
+  void keep_weights(bool on) override { here_->keep_weights(on); }
+
+  std::vector<std::vector<std::vector<double>>> time_afresh(std::span<const GraphsInTurn> sets) override {
+    std::optional<std::vector<std::vector<std::vector<double>>>> times;
+    try {
+      times = in_process(sets);
     } catch (const Error& error) {  // no space, no process, or a graph that cannot be written
       if (error.code() == ErrorCode::kCancelled) throw;
     }
-    return times ? *times : here_->time_afresh(graphs, options);
+    return times ? *times : here_->time_afresh(sets);
   }
 
  private:
-  std::optional<std::vector<std::vector<double>>> in_process(std::span<const Graph> graphs, const TimingOptions& options) {
+  std::optional<std::vector<std::vector<std::vector<double>>>> in_process(std::span<const GraphsInTurn> sets) {
     const TemporaryFolder folder;
     json request = {{"device", process_.device},
                     {"threads", process_.threads},
                     {"math", math_choices().name(process_.math)},
                     {"kernels", kernel_choices().name(process_.kernels)},
-                    {"min_seconds", options.min_seconds},
-                    {"max_seconds", options.max_seconds},
-                    {"min_rounds", options.min_rounds},
-                    {"warmup", options.warmup},
-                    {"seed", options.seed},
-                    {"models", json::array()},
-                    {"inputs", json::array()}};
-    // A graph that is timed twice has one file. Dead nodes are not part of the hash.
-    std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
-    for (const Graph& graph : graphs) {
-      std::string& file = written[{graph.hash(), graph.nodes().size()}];
-      if (file.empty()) {
-        file = "model_" + std::to_string(written.size()) + ".onnx";
-        ExportOptions unchecked;
-        unchecked.check = false;
-        export_onnx(graph, folder.path() / file, unchecked);
-      }
-      request["models"].push_back(file);
+                    {"sets", json::array()}};
+    double seconds = kLongest;
+    for (const GraphsInTurn& set : sets) {
+      json& asked = request["sets"].emplace_back(json{{"min_seconds", set.options.min_seconds},
+                                                      {"max_seconds", set.options.max_seconds},
+                                                      {"min_rounds", set.options.min_rounds},
+                                                      {"warmup", set.options.warmup},
+                                                      {"seed", set.options.seed},
+                                                      {"models", json::array()},
+                                                      {"inputs", json::array()}});
+      for (const Graph& graph : set.graphs) asked["models"].push_back(files_.write(graph).string());
+      // Types that .npy files cannot hold: the process draws its own inputs.
+      const std::vector<Tensor>& inputs = set.options.inputs;
+      if (std::all_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); }))
+        for (const Tensor& input : inputs) {
+          const std::string file =
+              "input_" + std::to_string(request["sets"].size()) + "_" + std::to_string(asked["inputs"].size()) + ".npy";
+          write_npy(input, folder.path() / file);
+          asked["inputs"].push_back(file);
+        }
+      seconds += set.options.max_seconds;
     }
-    // Types that .npy files cannot hold: the process draws its own inputs.
-    if (std::all_of(options.inputs.begin(), options.inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); }))
-      for (const Tensor& input : options.inputs) {
-        const std::string file = "input_" + std::to_string(request["inputs"].size()) + ".npy";
-        write_npy(input, folder.path() / file);
-        request["inputs"].push_back(file);
-      }
-    const Clock::time_point end =
-        std::min(end_, Clock::now() + std::chrono::seconds(static_cast<long>(kLongest + options.max_seconds)));
+    const Clock::time_point end = std::min(end_, Clock::now() + std::chrono::seconds(static_cast<long>(seconds)));
     request["seconds"] = seconds_until(end);
     std::ofstream(folder.path() / "request.json") << request;
     Child child(process_.program, folder.path().string());
-    if (!child.wait(end, options.cancel)) return std::nullopt;
+    const std::stop_token cancel = sets.empty() ? std::stop_token() : sets.front().options.cancel;
+    if (!child.wait(end, cancel)) return std::nullopt;
     std::ifstream file(folder.path() / "times.json");
     const json reply = json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (!reply.is_array() || reply.size() != graphs.size()) return std::nullopt;
-    return reply.get<std::vector<std::vector<double>>>();
+    if (!reply.is_array() || reply.size() != sets.size()) return std::nullopt;
+    for (std::size_t k = 0; k < sets.size(); ++k)
+      if (!reply[k].is_array() || reply[k].size() != sets[k].graphs.size()) return std::nullopt;
+    return reply.get<std::vector<std::vector<std::vector<double>>>>();
   }
 
   MeasuringProcess process_;
+  WrittenGraphs files_;
   std::unique_ptr<Device> here_;
   Clock::time_point end_ = Clock::time_point::max();
 };
@@ -180,21 +188,28 @@ void time_graphs_in_folder(const std::string& folder) {
                                                      kernel_choices().value(request.at("kernels").get<std::string>()));
   device->end_at(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                     std::chrono::duration<double>(request.at("seconds").get<double>())));
-  std::vector<Graph> graphs;
   std::map<std::string, Graph> read;
-  for (const json& model : request.at("models")) {
-    const auto name = model.get<std::string>();
-    if (!read.contains(name)) read.emplace(name, import_onnx((path / name).string()));
-    graphs.push_back(read.at(name));
+  std::vector<GraphsInTurn> sets;
+  for (const json& asked : request.at("sets")) {
+    GraphsInTurn& set = sets.emplace_back();
+    for (const json& model : asked.at("models")) {
+      const auto name = model.get<std::string>();
+      if (!read.contains(name)) read.emplace(name, import_onnx(name));
+      set.graphs.push_back(read.at(name));
+    }
+    set.options.min_seconds = asked.at("min_seconds").get<double>();
+    set.options.max_seconds = asked.at("max_seconds").get<double>();
+    set.options.min_rounds = asked.at("min_rounds").get<int>();
+    set.options.warmup = asked.at("warmup").get<int>();
+    set.options.seed = asked.at("seed").get<std::uint64_t>();
+    for (const json& input : asked.at("inputs"))
+      set.options.inputs.push_back(read_npy((path / input.get<std::string>()).string()));
   }
-  TimingOptions options;
-  options.min_seconds = request.at("min_seconds").get<double>();
-  options.max_seconds = request.at("max_seconds").get<double>();
-  options.min_rounds = request.at("min_rounds").get<int>();
-  options.warmup = request.at("warmup").get<int>();
-  options.seed = request.at("seed").get<std::uint64_t>();
-  for (const json& input : request.at("inputs")) options.inputs.push_back(read_npy((path / input.get<std::string>()).string()));
-  std::ofstream(path / "times.json") << json(device->time_graphs(graphs, options));
+  std::optional<KeptWeights> kept;
+  if (sets.size() > 1) kept.emplace(*device);
+  json times = json::array();
+  for (const GraphsInTurn& set : sets) times.push_back(device->time_graphs(set.graphs, set.options));
+  std::ofstream(path / "times.json") << times;
 }
 
 }  // namespace rewright::api

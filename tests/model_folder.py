@@ -1,5 +1,6 @@
 """A folder with a model and what belongs to it, optimized as a whole: python model_folder.py REWRIGHT [TEST ...]"""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,8 @@ import numpy
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+import language_folder
 
 PROGRAM = sys.argv.pop(1)
 
@@ -116,6 +119,34 @@ class ModelFolder(unittest.TestCase):
             write_model(self.folder / name)
         self.assertIn("2 .onnx files", self.optimize(status=3))
         self.assertFalse(self.result.exists())
+
+    def test_a_language_model_decodes_as_before(self):
+        """Its attention stays in one node a layer, and graphs are compared at a prompt's sizes and at a step's."""
+        for shared in (True, False):
+            with self.subTest(shared=shared):
+                folder, result = self.root / f"in/{shared}", self.root / f"out/{shared}"
+                language_folder.write_folder(folder, shared=shared)
+                result.parent.mkdir(exist_ok=True)
+                facts = self.facts("optimize", folder, "-o", result, "--device", "cpu", "--estimate")
+                self.assertGreater(facts["check"]["runs"], 0, facts["outcome"])
+                steps = [(at["sizes"]["batch"], at["sizes"]["length"]) for at in facts["sets_of_sizes"]]
+                self.assertEqual(steps, [(1, 32), (1, 1)])
+                self.assertGreater(facts["sets_of_sizes"][1]["weight"], facts["sets_of_sizes"][0]["weight"])
+                nodes = onnx.load(result / "model.onnx").graph.node
+                self.assertEqual([node.op_type for node in nodes].count("GroupQueryAttention"), language_folder.LAYERS)
+                (self.root / "in" / "tokens").write_text("5 6 7")
+                found = [self.facts("complete", model, "--tokens", self.root / "in" / "tokens", "--max-tokens", "20", "--temperature", "0")
+                         for model in (folder, result)]
+                self.assertEqual(found[0]["tokens"], found[1]["tokens"])
+                given = self.facts("optimize", folder, "-o", self.root / f"out/given{shared}", "--device", "cpu", "--estimate", "--check", "0",
+                                   "--shape", "input_ids=1x4")
+                self.assertEqual([at["sizes"]["length"] for at in given["sets_of_sizes"]], [4])
+
+    def facts(self, *command):
+        report = self.root / "in" / "report.json"
+        done = subprocess.run([PROGRAM, *command, "--json", report], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(report.read_text())
 
     def test_nothing_is_left_of_a_failure(self):
         (self.folder / "model.onnx").write_bytes(b"no model")

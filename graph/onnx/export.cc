@@ -1,5 +1,6 @@
 // Export: from a graph to ONNX's bytes. Parts that were not rewritten are written as they were read.
 #include <algorithm>
+#include <fstream>
 
 #include "graph/onnx/function.h"
 #include "graph/onnx/model.h"
@@ -9,6 +10,7 @@
 #include "graph/onnx/sink.h"
 #include "graph/onnx/weights.h"
 #include "graph/onnx/wire.h"
+#include "graph/onnx/written_graphs.h"
 
 namespace rewright::graph {
 
@@ -22,9 +24,8 @@ namespace {
 
 class Exporter {
  public:
-  Exporter(const Graph& graph, std::size_t external_above, std::string external_location, bool unused_weights)
-      : graph_(graph), external_above_(external_above), unused_weights_(unused_weights) {
-    external_.location = std::move(external_location);
+  Exporter(const Graph& graph, std::size_t external_above, ExternalPart external, bool unused_weights)
+      : graph_(graph), external_above_(external_above), unused_weights_(unused_weights), external_(std::move(external)) {
     if (graph.model() == nullptr) {
       auto fresh = std::make_shared<ImportedModel>();
       fresh->skeleton.set_ir_version(kDefaultIrVersion);
@@ -95,7 +96,7 @@ class Exporter {
     return model;
   }
 
-  const ExternalPart& external() const { return external_; }
+  ExternalPart& external() { return external_; }
 
  private:
   // ---- Nodes
@@ -417,7 +418,8 @@ void check(const Graph& graph, std::string_view model, const std::string& where)
 }  // namespace
 
 void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options) {
-  Exporter exporter(graph, options.external_data_above, file.filename().string() + ".data", options.unused_weights);
+  Exporter exporter(graph, options.external_data_above, {.location = file.filename().string() + ".data"},
+                    options.unused_weights);
   const Pieces pieces = exporter.run();
   const ExternalPart& external = exporter.external();
   std::optional<FileWriter> data;
@@ -437,8 +439,41 @@ void export_onnx(const Graph& graph, const std::filesystem::path& file, const Ex
   writer.commit();
 }
 
+WrittenGraphs::WrittenGraphs(std::size_t least_shared)
+    : least_shared_(least_shared), shared_(std::make_unique<ExternalPart>()) {
+  shared_->location = "weights";
+  shared_->is_shared = true;
+}
+
+WrittenGraphs::~WrittenGraphs() = default;
+
+std::filesystem::path WrittenGraphs::write(const Graph& graph) {
+  const std::pair key{graph.hash(), graph.nodes().size()};
+  if (const auto found = files_.find(key); found != files_.end()) return folder_ / found->second;
+  const std::size_t before = shared_->size;
+  Exporter exporter(graph, least_shared_, *shared_, /*unused_weights=*/true);
+  const Pieces pieces = exporter.run();
+  // Not forced to the disk, as FileWriter does: the files are read at once, and then removed.
+  std::ofstream weights(folder_ / shared_->location, std::ios::binary | std::ios::app);
+  std::size_t end = before;
+  for (const auto& [offset, bytes] : exporter.external().tensors) {
+    weights << std::string(offset - end, '\0');
+    weights.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    end = offset + bytes.size();
+  }
+  const std::string name = "model_" + std::to_string(files_.size() + 1) + ".onnx";
+  std::ofstream file(folder_ / name, std::ios::binary);
+  for (const std::string_view piece : pieces.list()) file << piece;
+  weights.close();
+  file.close();
+  if (!weights || !file) throw Error(ErrorCode::kMissing, "cannot be written", (folder_ / name).string());
+  *shared_ = std::move(exporter.external());
+  shared_->tensors.clear();
+  return folder_ / (files_[key] = name);
+}
+
 std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) {
-  Exporter exporter(graph, 0, "", options.unused_weights);
+  Exporter exporter(graph, 0, {}, options.unused_weights);
   const Pieces pieces = exporter.run();
   std::string bytes;
   bytes.reserve(pieces.size());

@@ -8,7 +8,19 @@ namespace {
 
 void write_external(const Weight& weight, Pieces& graph, ExternalPart& external) {
   constexpr std::size_t kAlignment = 4096;  // pages: the file will be mapped
-  external.size = (external.size + kAlignment - 1) / kAlignment * kAlignment;
+  Tensor stored = packed(weight.tensor);
+  const std::span<const std::byte> bytes = stored.bytes();
+  std::size_t offset = (external.size + kAlignment - 1) / kAlignment * kAlignment;
+  bool is_new = true;
+  if (external.is_shared) {
+    const auto [known, added] = external.known.emplace(std::pair(bytes.data(), bytes.size()), offset);
+    offset = known->second, is_new = added;
+  }
+  if (is_new) {
+    external.stored.push_back(std::move(stored));
+    external.tensors.emplace_back(offset, bytes);
+    external.size = offset + bytes.size();
+  }
   onnx::TensorProto header = tensor_header(weight.tensor, weight.name);
   header.set_data_location(onnx::TensorProto::EXTERNAL);
   auto entry = [&](const char* key, const std::string& value) {
@@ -17,11 +29,8 @@ void write_external(const Weight& weight, Pieces& graph, ExternalPart& external)
     added->set_value(value);
   };
   entry("location", external.location);
-  entry("offset", std::to_string(external.size));
-  const Tensor& stored = external.stored.emplace_back(packed(weight.tensor));
-  entry("length", std::to_string(stored.byte_count()));
-  external.tensors.emplace_back(external.size, stored.bytes());
-  external.size += stored.byte_count();
+  entry("offset", std::to_string(offset));
+  entry("length", std::to_string(bytes.size()));
   graph.own_field(field::kGraphInitializer, serialize(header));
 }
 

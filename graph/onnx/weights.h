@@ -1,6 +1,7 @@
 // The bytes of an exported model, with its weights inside or in a file beside it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,10 +37,13 @@ struct Weight {
 
 // The weights in the file beside the model.
 struct ExternalPart {
-  std::string location;                                                     // the file's name; empty: no such file is allowed
-  std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
-  std::vector<Tensor> stored;                                               // owners of the bytes
+  std::string location = {};  // the file's name; empty: no such file is allowed
+  std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors = {};  // offset, bytes
+  std::vector<Tensor> stored = {};                                               // owners of the bytes
   std::size_t size = 0;
+  // Of a file that several models share: the offset of bytes that are in it already, by their address and number.
+  bool is_shared = false;
+  std::map<std::pair<const std::byte*, std::size_t>, std::size_t> known = {};
 };
 
 // Appends initializers to a GraphProto. If they take more than `external_above` bytes together, their data go to `external`.

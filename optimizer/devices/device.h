@@ -44,6 +44,12 @@ struct TimingOptions {
   bool check_kernels = false;  // replace wrong kernels, if the device can: see Device::run_checked
 };
 
+// Graphs that are timed alternately.
+struct GraphsInTurn {
+  std::vector<Graph> graphs;
+  TimingOptions options;
+};
+
 // A graph's results, and the device's kernels that computed wrong elements.
 struct CheckedRun {
   std::vector<Tensor> outputs;
@@ -85,12 +91,20 @@ class Device {
   // each graph; times of one round have the same index. Throws Error if a graph cannot run.
   virtual std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) = 0;
 
-  // As time_graphs, with different memory addresses: in a new process if possible, else with weights allocated anew. Memory
-  // placement changes a graph's speed by some percent for the lifetime of a process, so rounds of one process agree with each
-  // other, but not with those of another process.
-  virtual std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) {
-    return time_graphs(graphs, options);
+  // As time_graphs for each of the sets, with different memory addresses: in a new process if possible, else with weights
+  // allocated anew. Memory placement changes a graph's speed by some percent for the lifetime of a process, so rounds of one
+  // process agree with each other, but not with those of another process.
+  virtual std::vector<std::vector<std::vector<double>>> time_afresh(std::span<const GraphsInTurn> sets) {
+    std::vector<std::vector<std::vector<double>>> times;
+    for (const GraphsInTurn& set : sets) times.push_back(time_graphs(set.graphs, set.options));
+    return times;
   }
+
+  // Writes these graphs for the processes of time_afresh, so that what takes time for large weights is done.
+  virtual void write_ahead(std::span<const Graph>) {}
+
+  // See KeptWeights.
+  virtual void keep_weights(bool) {}
 
   // Executes a graph: inputs in the order of graph.inputs(), outputs in that of graph.outputs(). Throws Error.
   virtual std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) = 0;
@@ -114,6 +128,19 @@ class Device {
 
   // False if times are looked up in earlier measurements: requests take no time, and whole graphs cannot be timed.
   virtual bool measures() const { return true; }
+};
+
+// While it exists, a device may use weights that it prepared for one of the graphs of a call for those at the same place in
+// later calls: the same model at several sizes. Constants of all of them must live as long.
+class KeptWeights {
+ public:
+  explicit KeptWeights(Device& device) : device_(device) { device_.keep_weights(true); }
+  ~KeptWeights() { device_.keep_weights(false); }
+  KeptWeights(const KeptWeights&) = delete;
+  KeptWeights& operator=(const KeptWeights&) = delete;
+
+ private:
+  Device& device_;
 };
 
 // Evaluates constant subgraphs. `graph` has no inputs; returns one tensor for each output. With `in_double`, real intermediate

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kLookShare = 0.4;        // of the budget; a graph whose single execution takes longer is not measured
 constexpr double kBytesPerSecond = 6e8;   // writing and reading weights
+constexpr double kMapped = 4e9;           // bytes of weights a second that another process reads
 constexpr double kStartOfProcess = 0.25;  // seconds
 constexpr int kLeastRounds = 2;           // the fewest meaningful rounds, for slow graphs
 constexpr double kUsualRounds = 0.6;      // seconds
@@ -61,9 +62,16 @@ double Measuring::run_seconds() const {
   return std::accumulate(given_.begin(), given_.end(), 0.0, [](double sum, const Given& g) { return sum + g.run; });
 }
 
+// Sizes of one model have the weights in common, as in a session that is called with all of them.
+std::unique_ptr<KeptWeights> Measuring::keep_weights() const {
+  return given_.size() > 1 ? std::make_unique<KeptWeights>(device_) : nullptr;
+}
+
 Measuring::Look Measuring::look() {
   const Budget::Clock::time_point end = budget_.within(kLookShare * budget_.seconds());
   device_.end_at(end);
+  device_.write_ahead(given_graphs_);
+  const std::unique_ptr<KeptWeights> kept = keep_weights();
   for (Given& given : given_)
     if (const Look look = look_at(given, end); look != Look::kExecuted) return look;
   return Look::kExecuted;
@@ -99,11 +107,11 @@ Measuring::Look Measuring::look_at(Given& given, Budget::Clock::time_point end) 
   return Look::kFailed;
 }
 
-// The estimated time of one measurement of so many graphs, written to so many files: a process for each of the sizes.
-double Measuring::process_seconds(std::size_t graphs, std::size_t files, double rounds) const {
+// The estimated time of one measurement of so many graphs, of so many rounds, in a process of its own.
+double Measuring::process_seconds(std::size_t graphs, double rounds) const {
   const auto n = static_cast<double>(graphs);
-  const double fixed = kStartOfProcess + static_cast<double>(files) * weights_ / kBytesPerSecond, run = run_seconds();
-  return kSlack * (static_cast<double>(given_.size()) * fixed + n * (prepare_seconds() + run)) +
+  const double fixed = kStartOfProcess + n * weights_ / kMapped, run = run_seconds();
+  return kSlack * (fixed + n * (prepare_seconds() + run)) +
          std::max(rounds * n * run, run > 0 ? rounds / 10 * kUsualRounds : 0);
 }
 
@@ -114,9 +122,9 @@ double Measuring::check_seconds() const {
   return 2 * writing + kernels + kSlack * 2 * options_.check_runs * (prepare_seconds() + 2 * run_seconds());
 }
 
-double Measuring::least_seconds() const { return 2 * process_seconds(2, 2, kLeastRounds); }
+double Measuring::least_seconds() const { return 2 * process_seconds(2, kLeastRounds); }
 
-double Measuring::wanted_seconds() const { return process_seconds(4, 3, 10) + process_seconds(4, 2, 10); }
+double Measuring::wanted_seconds() const { return 2 * process_seconds(4, 10); }
 
 std::string Measuring::advice() const {
   const double all = 1.3 * (least_seconds() + check_seconds()) / (1 - kLookShare / 2) + 2;
@@ -124,12 +132,12 @@ std::string Measuring::advice() const {
 }
 
 // The rounds that fit into so many seconds, of all sizes together; nothing if too few fit.
-std::optional<TimingOptions> Measuring::timing(std::size_t graphs, std::size_t files, double seconds) const {
+std::optional<TimingOptions> Measuring::timing(std::size_t graphs, double seconds) const {
   TimingOptions timing = options_.timing;
   timing.seed = options_.seed;
   // Estimates were made with room to spare, and what takes too long is ended.
-  if (seconds < kLeastOfEstimate * process_seconds(graphs, files, kLeastRounds)) return std::nullopt;
-  const double rounds = std::max(seconds - process_seconds(graphs, files, 0), kLeastOfRounds * seconds);
+  if (seconds < kLeastOfEstimate * process_seconds(graphs, kLeastRounds)) return std::nullopt;
+  const double rounds = std::max(seconds - process_seconds(graphs, 0), kLeastOfRounds * seconds);
   const double round = static_cast<double>(graphs) * run_seconds();
   timing.max_seconds = std::min(timing.max_seconds, rounds);
   timing.min_seconds = std::min(timing.min_seconds, timing.max_seconds);
@@ -179,14 +187,19 @@ std::optional<std::size_t> Measuring::slower_at(std::span<const double> speedups
 
 Measuring::AllRounds Measuring::time_in_turn(std::span<const AtSizes* const> graphs, const TimingOptions& timing, bool afresh) {
   AllRounds result;
-  std::size_t rounds = std::numeric_limits<std::size_t>::max();
+  std::vector<GraphsInTurn> sets(given_.size());
   for (std::size_t k = 0; k < given_.size(); ++k) {
-    std::vector<Graph> at;
-    for (const AtSizes* graph : graphs) at.push_back(graph->at(k));
-    const TimingOptions options = timing_at(given_[k], timing);
-    result.at.push_back(afresh ? device_.time_afresh(at, options) : device_.time_graphs(at, options));
-    for (const std::vector<double>& one : result.at.back()) rounds = std::min(rounds, one.size());
+    for (const AtSizes* graph : graphs) sets[k].graphs.push_back(graph->at(k));
+    sets[k].options = timing_at(given_[k], timing);
   }
+  const std::unique_ptr<KeptWeights> kept = keep_weights();
+  if (afresh)
+    result.at = device_.time_afresh(sets);
+  else
+    for (const GraphsInTurn& set : sets) result.at.push_back(device_.time_graphs(set.graphs, set.options));
+  std::size_t rounds = std::numeric_limits<std::size_t>::max();
+  for (const Rounds& at : result.at)
+    for (const std::vector<double>& one : at) rounds = std::min(rounds, one.size());
   result.mean.assign(graphs.size(), std::vector<double>(rounds));
   for (std::size_t g = 0; g < graphs.size(); ++g)
     for (std::size_t r = 0; r < rounds; ++r)
@@ -205,12 +218,12 @@ Measuring::Result Measuring::measure(std::span<const AtSizes> candidates, std::v
   // The original graph is first and last in the first measurement.
   std::size_t count = numbers.size();
   const auto share = [&] { return left() * static_cast<double>(count + 2) / static_cast<double>(count + 6); };
-  while (count > 1 && !timing(count + 2, count + 1, share())) --count;
+  while (count > 1 && !timing(count + 2, share())) --count;
   result.measured = count;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::size_t ends = timing(count + 2, count + 1, share()) ? 2 : 1;
+    const std::size_t ends = timing(count + 2, share()) ? 2 : 1;
     const double seconds = ends == 2 ? share() : left() / 2;
-    const std::optional<TimingOptions> once = timing(count + ends, count + 1, seconds);
+    const std::optional<TimingOptions> once = timing(count + ends, seconds);
     if (!once || (attempt > 0 && options_.cancel.stop_requested())) {
       result.no_time = attempt == 0;  // otherwise it was measured, but no gain was certain
       return result;
@@ -219,7 +232,7 @@ Measuring::Result Measuring::measure(std::span<const AtSizes> candidates, std::v
     for (std::size_t i = 0; i < count; ++i) graphs.push_back(&candidates[numbers[i]]);
     if (ends == 2) graphs.push_back(&given_graphs_);
     // It may take longer than planned, as long as there is time for the second.
-    const AllRounds rounds = times(graphs, *once, reserve + process_seconds(2, 2, kLeastRounds));
+    const AllRounds rounds = times(graphs, *once, reserve + process_seconds(2, kLeastRounds));
     FreshTimes first;
     first.before.push_back(rounds.mean.at(0));
     if (ends == 2) first.before.push_back(rounds.mean.at(count + 1));
@@ -265,8 +278,8 @@ Measuring::Choice Measuring::best_of(const AllRounds& rounds, std::size_t count)
 Measuring::Result Measuring::confirm(std::span<const AtSizes> candidates, std::size_t number, const FreshTimes& first,
                                      std::span<const double> first_speedups, Result result, double reserve) {
   const auto left = [&] { return budget_.left() - reserve; };
-  const std::size_t copies = timing(4, 2, left()) ? 2 : 1;
-  const std::optional<TimingOptions> again = timing(2 * copies, 2, left());
+  const std::size_t copies = timing(4, left()) ? 2 : 1;
+  const std::optional<TimingOptions> again = timing(2 * copies, left());
   if (!again) {
     result.no_time = true;
     return result;
@@ -322,7 +335,7 @@ Measuring::Result Measuring::choose(std::span<const AtSizes> candidates, double 
 Measuring::Result Measuring::compare(const AtSizes& candidate, double reserve) {
   Result result;
   const double seconds = budget_.left() - reserve;
-  const std::optional<TimingOptions> once = timing(2, 0, seconds);
+  const std::optional<TimingOptions> once = timing(2, seconds);
   const AtSizes* const pair[] = {&given_graphs_, &candidate};
   if (!once || executable(std::span(pair).last(1), reserve).empty()) return result;
   device_.end_at(budget_.within(seconds));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -83,10 +84,11 @@ class Measuring {
     Rounds mean;
     std::vector<Rounds> at;  // each of the sizes
   };
+  std::unique_ptr<KeptWeights> keep_weights() const;
   double prepare_seconds() const;
   double run_seconds() const;
-  double process_seconds(std::size_t graphs, std::size_t files, double rounds) const;
-  std::optional<TimingOptions> timing(std::size_t graphs, std::size_t files, double seconds) const;
+  double process_seconds(std::size_t graphs, double rounds) const;
+  std::optional<TimingOptions> timing(std::size_t graphs, double seconds) const;
   TimingOptions timing_at(const Given& given, const TimingOptions& all) const;
   AllRounds time_in_turn(std::span<const AtSizes* const> graphs, const TimingOptions& timing, bool afresh);
   AllRounds times(std::span<const AtSizes* const> graphs, const TimingOptions& timing, double reserve);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/onnx/onnx.h"
+#include "graph/onnx/written_graphs.h"
 #include "runtime/onnxruntime/worker.h"
 #include "runtime/session.h"
 
@@ -53,16 +54,22 @@ class OnnxRuntimeDevice : public Device {
     return time_graphs_in(worker_, graphs, options);
   }
 
-  std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
+  std::vector<std::vector<std::vector<double>>> time_afresh(std::span<const GraphsInTurn> sets) override {
     Worker fresh(python_interpreter());
-    return time_graphs_in(fresh, graphs, options);
+    std::vector<std::vector<std::vector<double>>> times;
+    for (const GraphsInTurn& set : sets) times.push_back(time_graphs_in(fresh, set.graphs, set.options));
+    return times;
+  }
+
+  void write_ahead(std::span<const Graph> graphs) override {
+    for (const Graph& graph : graphs) files_.write(graph);
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
     const TemporaryFolder folder;
     const json files = write(graph, inputs, folder);
     const json reply = worker_.ask({{"op", "run"},
-                                    {"path", write(graph, folder, 0)},
+                                    {"path", files_.write(graph).string()},
                                     {"inputs", files},
                                     {"outputs_dir", (folder.path() / "outputs").string()},
                                     {"threads", threads_}},
@@ -81,13 +88,7 @@ class OnnxRuntimeDevice : public Device {
   std::vector<std::vector<double>> time_graphs_in(Worker& worker, std::span<const Graph> graphs, const TimingOptions& options) {
     const TemporaryFolder folder;
     json paths = json::array();
-    // A graph that is timed twice has one file. The hash ignores dead nodes.
-    std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      std::string& path = written[{graphs[i].hash(), graphs[i].nodes().size()}];
-      if (path.empty()) path = write(graphs[i], folder, i);
-      paths.push_back(path);
-    }
+    for (const Graph& graph : graphs) paths.push_back(files_.write(graph).string());
     const json reply = worker.ask({{"op", "time_models"},
                                    {"paths", paths},
                                    {"inputs", write_known(graphs, options.inputs, folder)},
@@ -188,6 +189,7 @@ class OnnxRuntimeDevice : public Device {
   int threads_;
   Clock::time_point end_ = Clock::time_point::max();
   Worker worker_;
+  WrittenGraphs files_;
   std::string identity_;
 };
 

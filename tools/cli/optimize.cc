@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "api/language/call_shapes.h"
+#include "api/language/config.h"
 #include "api/optimization.h"
 #include "api/options.h"
 #include "api/proving.h"
@@ -183,11 +185,24 @@ int optimize_model(const OptimizeOptions& options, const Target& target) {
   return is_proved && done.result.report.left.empty() ? kDone : kNo;
 }
 
+// Shapes for a language model, which is called with a prompt and then with single tokens; none for another folder's model.
+std::vector<std::string> shapes_of_language_model(const std::filesystem::path& folder, const std::filesystem::path& model) {
+  if (!std::filesystem::is_regular_file(folder / "genai_config.json")) return {};
+  try {
+    const LanguageConfig config = read_language_config(folder);
+    std::error_code ignored;
+    return std::filesystem::equivalent(config.model, model, ignored) ? shapes_of_calls(config) : std::vector<std::string>();
+  } catch (const Error&) {  // one that `complete` does not take
+    return {};
+  }
+}
+
 // Optimizes the model of a folder, and copies its other files.
 int optimize_folder(OptimizeOptions options) {
   const std::filesystem::path folder = options.input, model = model_in(folder);
   FolderCopy copy(folder, model, options.output);
   options.input = (folder / model).string();
+  if (options.request.shapes.empty()) options.request.shapes = shapes_of_language_model(folder, folder / model);
   options.output = (std::filesystem::path(options.output) / model).string();
   ExportOptions written = kRewritten;
   if (copy.has_external_weights()) written.external_data_above = 0;

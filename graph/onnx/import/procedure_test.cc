@@ -213,7 +213,7 @@ TEST_CASE("batch normalization in training as a graph") {
 
 TEST_CASE("random numbers of a seed are those of MT19937, of which dropout needs one each") {
   std::mt19937 random(3);
-  const Graph graph = import_text(
+  const Graph graph = testing::import_text(
       "agraph (float[900] x, float ratio, bool training) => (float[900] y, bool[900] kept, double[900] u) { y, kept = Dropout "
       "<seed = 7> (x, ratio, training) u = RandomUniform <dtype = 11, shape = [900], seed = 7.0> () }",
       22);

@@ -127,6 +127,7 @@ class CpuDevice final : public Device {
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
       session_options.checkpoint();
+      session_options.resources = kept_weights(works.size());
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = prepare_session(cpu_backend(), graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
@@ -136,12 +137,17 @@ class CpuDevice final : public Device {
   }
 
   // Without a new process: allocates some memory first, so that later allocations have other addresses.
-  std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
+  std::vector<std::vector<std::vector<double>>> time_afresh(std::span<const GraphsInTurn> sets) override {
     std::minstd_rand random(++afresh_);
     std::vector<std::vector<char>> elsewhere;
     for (int i = 0; i < 64; ++i) elsewhere.emplace_back(std::size_t{64} << (random() % 16), '\0');
     for (std::size_t i = 0; i < elsewhere.size(); i += 2) std::vector<char>().swap(elsewhere[i]);
-    return time_graphs(graphs, options);
+    return Device::time_afresh(sets);
+  }
+
+  void keep_weights(bool on) override {
+    keeps_weights_ = on;
+    kept_.clear();
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
@@ -149,6 +155,7 @@ class CpuDevice final : public Device {
     session_options.checkpoint = ends_after(kLongestRun, end_, {});
     const EndableRun endable(session_options.checkpoint);
     session_options.checkpoint();
+    session_options.resources = kept_weights(0);
     return prepare_session(cpu_backend(), graph, session_options)->run(inputs);
   }
 
@@ -158,6 +165,7 @@ class CpuDevice final : public Device {
     const EndableRun endable(session_options.checkpoint);
     session_options.checkpoint();
     session_options.check_kernels.emplace().seconds = seconds;
+    session_options.resources = kept_weights(0);
     return checked_run(*prepare_session(cpu_backend(), graph, session_options), inputs);
   }
 
@@ -166,6 +174,13 @@ class CpuDevice final : public Device {
   Roofline roofline() const override { return measure_roofline(options_.threads, plan_options_.isa); }
 
  private:
+  // Of the graph at this place in a call.
+  std::shared_ptr<SharedResources> kept_weights(std::size_t place) {
+    if (!keeps_weights_) return nullptr;
+    while (kept_.size() <= place) kept_.push_back(cpu_backend().share_resources(1));
+    return kept_[place];
+  }
+
   // The least time of the sample's own steps. Layout conversions at its ends belong to its neighbours in a model.
   double time_sample(const Graph& graph) const {
     cpu::PlanRunner runner(cpu::make_plan(graph, plan_options_));
@@ -194,6 +209,8 @@ class CpuDevice final : public Device {
   std::unique_ptr<cpu::MeasuredChoices> choices_;
   Clock::time_point end_ = Clock::time_point::max();
   unsigned afresh_ = 0;  // number of calls of time_afresh
+  bool keeps_weights_ = false;
+  std::vector<std::shared_ptr<SharedResources>> kept_;
 };
 
 }  // namespace
