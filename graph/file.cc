@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 namespace rewright::graph {
@@ -26,6 +29,36 @@ struct FileDescriptor {
 struct Unmap {
   std::size_t size;
   void operator()(const void* address) const { ::munmap(const_cast<void*>(address), size); }
+};
+
+// Mapped files of the process. Two graphs of one file have the same memory then, so that weights packed for one of them are
+// known for the other.
+class Mappings {
+ public:
+  static Mappings& of_process() {
+    static Mappings mappings;
+    return mappings;
+  }
+
+  // Null if it cannot be mapped. A file that is in place of another one, or was written since, is mapped anew.
+  std::shared_ptr<const void> map(int descriptor, const struct stat& status) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    const Key key{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto found = known_.find(key); found != known_.end())
+      if (std::shared_ptr<const void> mapping = found->second.lock()) return mapping;
+    void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) return nullptr;
+    std::shared_ptr<const void> mapping(static_cast<const void*>(address), Unmap{size});
+    known_[key] = mapping;
+    return mapping;
+  }
+
+ private:
+  using Key = std::tuple<dev_t, ino_t, off_t, time_t, long>;
+  std::mutex mutex_;
+  std::map<Key, std::weak_ptr<const void>> known_;
 };
 
 [[noreturn]] void cannot_read(const std::filesystem::path& file, int error) {
@@ -55,10 +88,10 @@ FileBytes map_file(const std::filesystem::path& file) {
   if (S_ISDIR(status.st_mode)) cannot_read(file, EISDIR);
   if (!S_ISREG(status.st_mode) || status.st_size == 0) return read_stream(descriptor.number, file);
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number, 0);
-  if (address == MAP_FAILED) cannot_read(file, errno);
-  std::shared_ptr<const void> owner(static_cast<const void*>(address), Unmap{size});
-  return {std::move(owner), {static_cast<const std::byte*>(address), size}};
+  std::shared_ptr<const void> owner = Mappings::of_process().map(descriptor.number, status);
+  if (!owner) cannot_read(file, errno);
+  const auto* const bytes = static_cast<const std::byte*>(owner.get());
+  return {std::move(owner), {bytes, size}};
 }
 
 void release_pages(const FileBytes& file) {

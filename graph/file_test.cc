@@ -39,6 +39,24 @@ TEST_CASE("a file is replaced as a whole or not at all") {
   CHECK(entries(folder.path()) == 1);
 }
 
+TEST_CASE("a file in use is mapped once, and anew where it is another one") {
+  const TemporaryFolder folder;
+  const auto file = folder / "a";
+  write_file(file, "old");
+  std::filesystem::create_symlink("a", folder / "link");
+  const FileBytes first = map_file(file);
+  CHECK(map_file(file).bytes.data() == first.bytes.data());
+  CHECK(map_file(folder / "link").bytes.data() == first.bytes.data());
+  write_file(folder / "other", "old");
+  CHECK(map_file(folder / "other").bytes.data() != first.bytes.data());
+  write_file(file, "new");
+  const FileBytes second = map_file(file);
+  CHECK(second.text() == "new");
+  CHECK(first.text() == "old");
+  std::filesystem::remove(file);
+  CHECK(second.text() == "new");
+}
+
 TEST_CASE("a link stays a link") {
   const TemporaryFolder folder;
   write_file(folder / "target", "old");

@@ -24,7 +24,8 @@ struct FakeClock {
   }
 };
 
-// Preparing and executing a graph take given times. Like the CPU, it can be ended only between two steps.
+// Preparing and executing a graph take given times, packing weights too: for each graph, or once in a process. Like the CPU, it
+// can be ended only between two steps.
 class SlowDevice : public testing::RooflineDevice {
  public:
   SlowDevice(FakeClock& clock, double prepare, double execute) : clock_(clock), prepare_(prepare), execute_(execute) {}
@@ -34,7 +35,7 @@ class SlowDevice : public testing::RooflineDevice {
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
     std::vector<std::function<void()>> works;
     for (const Graph& graph : graphs) {
-      spend(prepare_);
+      prepare();
       const double factor = graph.hash() == given ? 1 : gain;
       works.emplace_back([this, factor] { spend(execute_ / factor); });
     }
@@ -46,10 +47,18 @@ class SlowDevice : public testing::RooflineDevice {
   std::vector<std::vector<std::vector<double>>> time_afresh(std::span<const GraphsInTurn> sets) override {
     ++processes;
     gain = processes < gains.size() + 1 ? gains[processes - 1] : gains.back();
-    return RooflineDevice::time_afresh(sets);
+    const bool had = std::exchange(has_packed_, false);
+    auto times = RooflineDevice::time_afresh(sets);
+    has_packed_ = had;
+    return times;
+  }
+  void keep_weights(bool on) override {
+    keeps_ = on;
+    has_packed_ = false;
   }
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
-    spend(prepare_ + execute_);
+    prepare();
+    spend(execute_);
     return RooflineDevice::run(graph, inputs);
   }
 
@@ -57,8 +66,14 @@ class SlowDevice : public testing::RooflineDevice {
   std::vector<double> gains{1.5};  // of rewritten graphs, in each process
   double gain = 1;
   std::size_t processes = 0;
+  double packing = 0;  // seconds
 
  private:
+  void prepare() {
+    if (!has_packed_) spend(packing);
+    has_packed_ = keeps_;
+    spend(prepare_);
+  }
   void spend(double seconds) {
     clock_.pass(seconds);
     if (clock_.time > end_) throw Error(ErrorCode::kCancelled, "the time for it is over");
@@ -66,6 +81,7 @@ class SlowDevice : public testing::RooflineDevice {
 
   FakeClock& clock_;
   double prepare_, execute_;
+  bool keeps_ = false, has_packed_ = false;
   Clock::time_point end_ = Clock::time_point::max();
 };
 
@@ -75,12 +91,14 @@ struct Done {
   std::size_t processes;
 };
 
-Done optimized(double budget, double prepare, double execute, std::vector<double> gains = {1.5}, OptimizeOptions options = {}) {
+Done optimized(double budget, double prepare, double execute, std::vector<double> gains = {1.5}, OptimizeOptions options = {},
+               double packing = 0) {
   const Graph graph = testing::adapters(2, 16, 4);
   FakeClock clock;
   SlowDevice device(clock, prepare, execute);
   device.given = graph.hash();
   device.gains = std::move(gains);
+  device.packing = packing;
   const Clock::time_point start = clock.time;
   options.started = start;
   options.now = clock.now();
@@ -132,6 +150,19 @@ TEST_CASE("whatever executing a model takes, the budget holds, and a gain is fou
       }
     }
   }
+}
+
+TEST_CASE("weights are packed once in a process for all sizes, and time is planned so") {
+  OptimizeOptions sizes;
+  sizes.sizes = {{{}, 1}, {{}, 64}};
+  for (const double packing : {0.0, 0.5, 2.0, 3.0}) {
+    INFO(packing << " s to pack");
+    const Done done = optimized(18, 0.05, 0.02, {1.5}, sizes, packing);
+    CHECK(done.report.changed);
+    CHECK(done.seconds <= 18);
+  }
+  CHECK_FALSE(optimized(18, 0.05, 0.02, {1.5}, sizes, 8).report.changed);
+  CHECK_FALSE(optimized(18, 0.05, 0.02, {1.5}, {}, 3).report.changed);  // one set of sizes: for each graph
 }
 
 TEST_CASE("what takes too long to be measured says which budget would do, and that one does") {

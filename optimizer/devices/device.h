@@ -130,8 +130,8 @@ class Device {
   virtual bool measures() const { return true; }
 };
 
-// While it exists, a device may use weights that it prepared for one of the graphs of a call for those at the same place in
-// later calls: the same model at several sizes. Constants of all of them must live as long.
+// While it exists, a device may prepare weights once for all graphs of its calls: a model at several sizes, and what it was
+// rewritten to. Constants of all of them must live as long.
 class KeptWeights {
  public:
   explicit KeptWeights(Device& device) : device_(device) { device_.keep_weights(true); }

@@ -62,11 +62,6 @@ double Measuring::run_seconds() const {
   return std::accumulate(given_.begin(), given_.end(), 0.0, [](double sum, const Given& g) { return sum + g.run; });
 }
 
-// Sizes of one model have the weights in common, as in a session that is called with all of them.
-std::unique_ptr<KeptWeights> Measuring::keep_weights() const {
-  return given_.size() > 1 ? std::make_unique<KeptWeights>(device_) : nullptr;
-}
-
 Measuring::Look Measuring::look() {
   const Budget::Clock::time_point end = budget_.within(kLookShare * budget_.seconds());
   device_.end_at(end);
@@ -74,9 +69,15 @@ Measuring::Look Measuring::look() {
     device_.write_ahead(given_graphs_);
   } catch (const Error&) {  // shows again where they are timed
   }
-  const std::unique_ptr<KeptWeights> kept = keep_weights();
+  // Sizes of one model have the weights in common, as in a session that is called with all of them.
+  if (given_.size() > 1) kept_ = std::make_unique<KeptWeights>(device_);
   for (Given& given : given_)
     if (const Look look = look_at(given, end); look != Look::kExecuted) return look;
+  // The first one packed them.
+  double others = 0;
+  for (std::size_t k = 1; k < given_.size(); ++k) others = std::max(others, given_[k].prepare);
+  if (kept_) packing_ = std::max(0.0, given_[0].prepare - others);
+  given_[0].prepare -= packing_;
   return Look::kExecuted;
 }
 
@@ -113,7 +114,7 @@ Measuring::Look Measuring::look_at(Given& given, Budget::Clock::time_point end) 
 // The estimated time of one measurement of so many graphs, of so many rounds, in a process of its own.
 double Measuring::process_seconds(std::size_t graphs, double rounds) const {
   const auto n = static_cast<double>(graphs);
-  const double fixed = kStartOfProcess + n * weights_ / kMapped, run = run_seconds();
+  const double fixed = kStartOfProcess + n * weights_ / kMapped + packing_, run = run_seconds();
   return kSlack * (fixed + n * (prepare_seconds() + run)) +
          std::max(rounds * n * run, run > 0 ? rounds / 10 * kUsualRounds : 0);
 }
@@ -195,7 +196,6 @@ Measuring::AllRounds Measuring::time_in_turn(std::span<const AtSizes* const> gra
     for (const AtSizes* graph : graphs) sets[k].graphs.push_back(graph->at(k));
     sets[k].options = timing_at(given_[k], timing);
   }
-  const std::unique_ptr<KeptWeights> kept = keep_weights();
   if (afresh)
     result.at = device_.time_afresh(sets);
   else

@@ -75,7 +75,7 @@ class Measuring {
   struct Given {
     Graph graph;
     double share = 1;             // of its time in the mean
-    double prepare = 0, run = 0;  // seconds
+    double prepare = 0, run = 0;  // seconds; without packing weights that other sizes have packed
     std::vector<Tensor> inputs;
   };
   // Seconds of each round: [graph][round].
@@ -84,7 +84,6 @@ class Measuring {
     Rounds mean;
     std::vector<Rounds> at;  // each of the sizes
   };
-  std::unique_ptr<KeptWeights> keep_weights() const;
   double prepare_seconds() const;
   double run_seconds() const;
   double process_seconds(std::size_t graphs, double rounds) const;
@@ -112,6 +111,8 @@ class Measuring {
   const MeasuringOptions options_;
   const Budget& budget_;
   double weights_ = 0;  // bytes
+  double packing_ = 0;  // seconds for the weights that all sizes have in common
+  std::unique_ptr<KeptWeights> kept_;
   std::string reason_;
 };
 

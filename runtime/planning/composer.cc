@@ -75,7 +75,7 @@ class Composer {
     const Node& node = *facts_.graph().nodes()[n];
     if (!shorten_ || node.inputs.size() < 4 || facts_.info(node.outputs[0]).sizes.size() < 2) return nullptr;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] == kNoValue || (i > 0) != static_cast<bool>(facts_.constant(node.inputs[i]))) return nullptr;
+      if (node.inputs[i] == kNoValue || (i > 0) != facts_.is_constant(node.inputs[i])) return nullptr;
     if (facts_.info(node.inputs[0]).sizes != facts_.info(node.outputs[0]).sizes) return nullptr;
     Chain chain;
     chain.start = node.inputs[0];

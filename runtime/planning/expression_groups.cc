@@ -79,7 +79,7 @@ class ExpressionGroups {
   // The next operand whose producer should be added; kNoValue: none.
   ValueId next_operand(const Growing& group) {
     for (const ValueId v : group.operands)
-      if (v != kNoValue && p_.producers[v] >= 0 && !kernels_.constant(v) && may_add(group, v) && is_worth_adding(group, v))
+      if (v != kNoValue && p_.producers[v] >= 0 && !kernels_.is_constant(v) && may_add(group, v) && is_worth_adding(group, v))
         return v;
     return kNoValue;
   }

@@ -80,6 +80,8 @@ class Facts {
   virtual const ValueInfo& info(ValueId value) const = 0;
   // The value, if it is known at planning time; otherwise an empty tensor.
   virtual const Tensor& constant(ValueId value) const = 0;
+  // Is it known? A device may tell without making it.
+  virtual bool is_constant(ValueId value) const { return static_cast<bool>(constant(value)); }
   virtual const Definition& define(const Node& node) const = 0;
   virtual Traits traits(const Node& node) const { return traits_of(define(node)); }
   // The node must have a first input.

@@ -72,11 +72,11 @@ class KernelGroups {
     const std::vector<ValueId>& inputs = p_.node(n).inputs;
     const ValueId read = inputs.empty() ? kNoValue : inputs[0];
     const int before = read == kNoValue ? -1 : p_.producers[read];
-    if (before < 0 || p_.uses.is_output(read) || kernels_.constant(read) || !p_.is_free(before)) return;
+    if (before < 0 || p_.uses.is_output(read) || kernels_.is_constant(read) || !p_.is_free(before)) return;
     if (std::count(inputs.begin(), inputs.end(), read) != 1) return;
     const Node& producer = p_.node(before);
     const ValueId start = producer.inputs.empty() ? kNoValue : producer.inputs[0];
-    if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.constant(start)) return;
+    if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.is_constant(start)) return;
     const ValueInfo &from = kernels_.info(start), &to = kernels_.info(read);
     if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
     if (kernels_.absorb_before(*group.kernel, compose(kernels_, p_.producers, {before}, start, false)))
@@ -110,7 +110,7 @@ class KernelGroups {
   // alone. All are then one expression, which the reader may compute (absorb_operand). Views at other positions than those of
   // their results (a reshape's) stay: they would hide that whole rows are read.
   void free_moves(ValueId value, int reader) {
-    const int producer = value == kNoValue || kernels_.constant(value) ? -1 : p_.producers[value];
+    const int producer = value == kNoValue || kernels_.is_constant(value) ? -1 : p_.producers[value];
     if (producer < 0 || p_.uses.only_node(value) != reader) return;
     if (p_.is_free(producer) && is_elementwise(producer) && !p_.traits(producer).only_reads) {
       for (const ValueId v : p_.node(producer).inputs)
@@ -237,7 +237,7 @@ class KernelGroups {
     const std::vector<int> given = nodes;
     for (const int n : given)
       for (const ValueId v : p_.node(n).inputs) {
-        const int source = v == kNoValue || kernels_.constant(v) || p_.uses.only_node(v) != n ? -1 : p_.producers[v];
+        const int source = v == kNoValue || kernels_.is_constant(v) || p_.uses.only_node(v) != n ? -1 : p_.producers[v];
         if (source < 0 || std::find(nodes.begin(), nodes.end(), source) != nodes.end() || !p_.is_free(source)) continue;
         const std::vector<ValueId>& inputs = p_.node(source).inputs;
         if (inputs.empty() || inputs[0] == kNoValue || !is_8_bits(kernels_.info(inputs[0]).type)) continue;
@@ -278,7 +278,7 @@ class KernelGroups {
     const Traits& traits = p_.traits(producer);
     if (kernels_.has_kernels(node.op->name()) || !traits.has_denotation || traits.moved < 0) return false;
     const ValueId source = node.inputs[static_cast<std::size_t>(traits.moved)];
-    return !kernels_.constant(source) && kernels_.info(source).type == kernels_.info(value).type;
+    return !kernels_.is_constant(source) && kernels_.info(source).type == kernels_.info(value).type;
   }
 
   // ---- Addends

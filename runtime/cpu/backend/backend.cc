@@ -242,6 +242,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     options.choices = choices_.get();
     options.replacements.clear();
     options.checked = true;
+    if (resources_) options.constants = {resources_, &resources_->constants};
     const auto observed = [&](std::uint64_t seed) {
       options.instead = instead;
       PlanRunner runner(cpu::make_plan(graph, options));

@@ -29,6 +29,7 @@ constexpr int kKernelGeneration = 14;
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
 constexpr double kLongestRun = 30;  // seconds
+constexpr int kKeptPlans = 16;      // of keep_weights: what so many graphs do not need is dropped
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -127,7 +128,7 @@ class CpuDevice final : public Device {
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
       session_options.checkpoint();
-      session_options.resources = kept_weights(works.size());
+      session_options.resources = kept_;
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = prepare_session(cpu_backend(), graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
@@ -145,17 +146,16 @@ class CpuDevice final : public Device {
     return Device::time_afresh(sets);
   }
 
-  void keep_weights(bool on) override {
-    keeps_weights_ = on;
-    kept_.clear();
-  }
+  // Packed weights with equal bytes are one piece of memory anyway (only_copy), so that graphs which have them in common do not
+  // compare less.
+  void keep_weights(bool on) override { kept_ = on ? cpu_backend().share_resources(kKeptPlans) : nullptr; }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
     SessionOptions session_options = options_;
     session_options.checkpoint = ends_after(kLongestRun, end_, {});
     const EndableRun endable(session_options.checkpoint);
     session_options.checkpoint();
-    session_options.resources = kept_weights(0);
+    session_options.resources = kept_;
     return prepare_session(cpu_backend(), graph, session_options)->run(inputs);
   }
 
@@ -165,22 +165,18 @@ class CpuDevice final : public Device {
     const EndableRun endable(session_options.checkpoint);
     session_options.checkpoint();
     session_options.check_kernels.emplace().seconds = seconds;
-    session_options.resources = kept_weights(0);
+    session_options.resources = kept_;
     return checked_run(*prepare_session(cpu_backend(), graph, session_options), inputs);
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
 
-  Roofline roofline() const override { return measure_roofline(options_.threads, plan_options_.isa); }
-
- private:
-  // Of the graph at this place in a call.
-  std::shared_ptr<SharedResources> kept_weights(std::size_t place) {
-    if (!keeps_weights_) return nullptr;
-    while (kept_.size() <= place) kept_.push_back(cpu_backend().share_resources(1));
-    return kept_[place];
+  Roofline roofline() const override {
+    if (!roofline_) roofline_ = measure_roofline(options_.threads, plan_options_.isa);
+    return *roofline_;
   }
 
+ private:
   // The least time of the sample's own steps. Layout conversions at its ends belong to its neighbours in a model.
   double time_sample(const Graph& graph) const {
     cpu::PlanRunner runner(cpu::make_plan(graph, plan_options_));
@@ -208,9 +204,9 @@ class CpuDevice final : public Device {
   cpu::PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
   Clock::time_point end_ = Clock::time_point::max();
-  unsigned afresh_ = 0;  // number of calls of time_afresh
-  bool keeps_weights_ = false;
-  std::vector<std::shared_ptr<SharedResources>> kept_;
+  unsigned afresh_ = 0;                    // number of calls of time_afresh
+  std::shared_ptr<SharedResources> kept_;  // null: each graph has its own
+  mutable std::optional<Roofline> roofline_;
 };
 
 }  // namespace

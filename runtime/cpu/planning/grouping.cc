@@ -15,6 +15,7 @@ class Grouping final : public planning::DeviceKernels {
   const Graph& graph() const override { return planner_.graph(); }
   const ValueInfo& info(ValueId value) const override { return planner_.info(value); }
   const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
+  bool is_constant(ValueId value) const override { return planner_.is_constant(value); }
   const Definition& define(const Node& node) const override { return planner_.define(node); }
   planning::Traits traits(const Node& node) const override { return planner_.traits(node); }
   planning::Movement movement(const Node& node) const override {

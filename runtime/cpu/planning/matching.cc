@@ -100,6 +100,18 @@ std::uint64_t exact_sizes(const Sizes& sizes, const Sizes&) {
   return name;
 }
 
+// A matrix that is a view of another one is named without being made.
+std::uint64_t constant_name(const KnownValues& known, ValueId value) {
+  const ValueInfo& info = known.info(value);
+  if (info.type != DataType::kFloat || info.sizes.size() != 2) return known.constant(value).content_hash();
+  const KnownValues::ConstantMatrix m = known.constant_matrix(value);
+  std::uint64_t name = exact_sizes(info.sizes, info.sizes);
+  name = hash_mix(name, m.in.content_hash());
+  for (const std::int64_t number : {m.offset, m.row_stride, m.column_stride})
+    name = hash_mix(name, static_cast<std::uint64_t>(number));
+  return name;
+}
+
 // A name for what nodes compute, and the values that it numbers: the start, then in the order in which nodes name them.
 // `pattern` says how sizes count.
 struct NamedNodes {
@@ -117,12 +129,11 @@ NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, V
     name = hash_mix(name, number + 2);
     if (number < values.size()) return;
     values.push_back(value);
-    const Tensor& constant = known.constant(value);
     const ValueInfo& info = known.info(value);
     const bool is_leaf = value < known.graph().value_count() && known.graph().is_constant(value);
-    name = hash_mix(name, is_leaf    ? known.graph().value(value).constant_hash()
-                          : constant ? constant.content_hash()
-                                     : static_cast<std::uint64_t>(info.type));
+    name = hash_mix(name, is_leaf                    ? known.graph().value(value).constant_hash()
+                          : known.is_constant(value) ? constant_name(known, value)
+                                                     : static_cast<std::uint64_t>(info.type));
     name = hash_mix(name, pattern(info.sizes, result));
   };
   if (start != kNoValue) {
