@@ -90,7 +90,7 @@ def standard_fault(given, case, expected):
     except Exception as error:
         return f"ONNX Runtime refuses the standard form: {error}"
     for info, ours, theirs in zip(model.graph.output, results, expected):
-        if reason := differs(info.name, ours, theirs, case.tolerance):
+        if reason := differs(info.name, ours, theirs, case.exact_tolerance or case.tolerance):
             return f"in the standard form {reason}"
     return None
 
