@@ -194,6 +194,28 @@ def nhwc_max_pool(c):
 # ---- Weights of few bits
 
 
+def causal_convolution(c):
+    b, length, taps, dilation = c.whole(1, 3), c.pick(1, 1, 2, 5, 9), c.whole(1, 5), c.pick(1, 1, 2, 3)
+    kept = (taps - 1) * dilation
+    if c.chance(0.3):
+        axes = [c.whole(1, 4) for _ in range(c.whole(1, 3))]
+        sizes = lambda positions: (b, positions, *axes)  # noqa: E731
+        c.set(channels_last=1)
+    else:
+        axes = [c.whole(1, 6)]
+        sizes = lambda positions: (b, *axes, positions)  # noqa: E731
+    channels = int(np.prod(axes))
+    c.give(c.reals(*sizes(length)))
+    (c.fix if c.chance() else c.give)(c.reals(channels, 1, taps))
+    c.maybe(c.reals(channels))
+    c.maybe(c.reals(*sizes(kept)), 0.7)
+    if dilation > 1 or c.chance():
+        c.set(dilation=dilation)
+    if c.chance(0.7):
+        c.set(activation=c.pick("silu", "swish", "none"))
+    c.outputs = 2
+
+
 def matmul_n_bits(c):
     k, n, block = c.pick(16, 32, 40, 64, 100), c.whole(1, 9), c.pick(16, 32)
     bits = c.pick(2, 4, 4, 8)
@@ -575,6 +597,7 @@ OPERATORS = {
     "FusedGemm": fused_gemm,
     "FusedConv": fused_conv,
     "NhwcMaxPool": nhwc_max_pool,
+    "CausalConvWithState": causal_convolution,
     "MatMulNBits": matmul_n_bits,
     "GatherBlockQuantized": gather_block_quantized,
     "Attention": attention,

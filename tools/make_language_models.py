@@ -32,6 +32,8 @@ SHAPES = {
     "granite": ("GraniteConfig", {}),
     "smollm3": ("SmolLM3Config", {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}),
     "ernie": ("Ernie4_5Config", {"head_dim": 16}),
+    "lfm2": ("Lfm2Config", {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False, "bos_token_id": 1,
+                            "eos_token_id": 2, "pad_token_id": 0}),
 }
 # How weights are stored. k_quant: with plain rounding to 4 bits the trained model is too small to know what it knew. *_exact: the
 # same weights, but products that do not round their other operand.

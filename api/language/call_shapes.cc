@@ -30,10 +30,14 @@ std::vector<std::string> shapes_of_calls(const LanguageConfig& config) {
   add(config.input_ids, times({1, kPrompt}), times({1, 1}));
   add(config.position_ids, times({1, kPrompt}), times({1, 1}));
   add(config.attention_mask, times({1, behind_prompt}), times({1, behind_step}));
-  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+  const std::string state = times({1, config.state_channels, config.state_length});
+  for (const std::int64_t layer : config.convolutions) add(layer_name(config.past_states, layer), state, state);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (!has_keys(config, layer)) continue;
     for (const std::string* pattern : {&config.past_keys, &config.past_values})
       add(layer_name(*pattern, layer), times({1, config.cached_heads, past, config.head_size}),
           times({1, config.cached_heads, kRoom, config.head_size}));
+  }
   return shapes;
 }
 

@@ -13,6 +13,11 @@ TEST_CASE("shapes of a language model are those of a prompt and of a step") {
   CHECK(shapes_of_calls(config) == std::vector<std::string>{"ids=1x32,1x1*64", "mask=1x32,1x128*64",
                                                             "k.0=1x3x128x16,1x3x128x16*64", "v.0=1x3x128x16,1x3x128x16*64",
                                                             "k.1=1x3x128x16,1x3x128x16*64", "v.1=1x3x128x16,1x3x128x16*64"});
+  LanguageConfig mixed = config;
+  mixed.convolutions = {0};
+  mixed.past_states = "s.%d", mixed.state_channels = 8, mixed.state_length = 2;
+  CHECK(shapes_of_calls(mixed) == std::vector<std::string>{"ids=1x32,1x1*64", "mask=1x32,1x128*64", "s.0=1x8x2,1x8x2*64",
+                                                           "k.1=1x3x128x16,1x3x128x16*64", "v.1=1x3x128x16,1x3x128x16*64"});
   config.cache_is_shared = false, config.position_ids = "at";
   const std::vector<std::string> grown = shapes_of_calls(config);
   REQUIRE(grown.size() == 7);

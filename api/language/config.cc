@@ -1,5 +1,6 @@
 #include "api/language/config.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -125,6 +126,27 @@ void read_inputs_and_outputs(const ConfigObject& decoder, LanguageConfig& config
   config.present_values = outputs.layer_pattern("present_value_names");
 }
 
+void read_layer_types(const ConfigObject& decoder, LanguageConfig& config) {
+  const ConfigObject inputs = decoder.object("inputs");
+  if (!inputs.find("past_conv_names")) return;
+  config.past_states = inputs.layer_pattern("past_conv_names");
+  config.present_states = decoder.object("outputs").layer_pattern("present_conv_names");
+  constexpr std::int64_t kMost = 1 << 20;
+  config.state_channels = decoder.integer("hidden_size", 1, kMost);
+  config.state_length = decoder.integer("conv_cache_size", 1, kMost);
+  const Json* const types = decoder.find("layer_types");
+  if (types == nullptr || !types->is_array() || types->size() != static_cast<std::size_t>(config.layers))
+    decoder.fail("layer_types", "must say what each of the " + std::to_string(config.layers) + " layers is");
+  for (std::size_t layer = 0; layer < types->size(); ++layer) {
+    const Json& type = (*types)[layer];
+    if (type == "conv")
+      config.convolutions.push_back(static_cast<std::int64_t>(layer));
+    else if (type != "full_attention")
+      decoder.fail("layer_types", "has a layer that is neither conv nor full_attention: " + type.dump(),
+                   ErrorCode::kUnsupported);
+  }
+}
+
 SearchDefaults read_search(const ConfigObject& search) {
   for (const char* name : {"num_beams", "num_return_sequences"})
     if (search.integer_or(name, 1, kMostTokens, 1) != 1)
@@ -173,6 +195,7 @@ LanguageConfig read_language_config(const std::filesystem::path& folder) {
   const std::int64_t heads = decoder.integer("num_attention_heads", 1, kMost);
   config.cached_heads = decoder.integer_or("num_key_value_heads", 1, kMost, heads);
   config.head_size = decoder.integer("head_size", 1, kMost);
+  read_layer_types(decoder, config);
   config.context_length = model.integer("context_length", 1, kMostTokens);
   config.vocabulary = model.integer("vocab_size", 1, kMostTokens);
   config.ends = model.integers("eos_token_id", 0, kMostTokens);
@@ -183,6 +206,10 @@ LanguageConfig read_language_config(const std::filesystem::path& folder) {
     config.cache_is_shared = search->truth_or("past_present_share_buffer", false);
   }
   return config;
+}
+
+bool has_keys(const LanguageConfig& config, std::int64_t layer) {
+  return !std::binary_search(config.convolutions.begin(), config.convolutions.end(), layer);
 }
 
 std::string layer_name(const std::string& pattern, std::int64_t layer) {

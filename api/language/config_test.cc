@@ -26,6 +26,18 @@ Json usual() {
       "min_length": 0, "num_beams": 1, "past_present_share_buffer": true}})");
 }
 
+// With a convolution in place of the first layer's attention.
+Json with_convolution() {
+  Json json = usual();
+  Json& decoder = json["model"]["decoder"];
+  decoder["inputs"]["past_conv_names"] = "past.%d.conv";
+  decoder["outputs"]["present_conv_names"] = "present.%d.conv";
+  decoder["layer_types"] = {"conv", "full_attention"};
+  decoder["hidden_size"] = 64;
+  decoder["conv_cache_size"] = 2;
+  return json;
+}
+
 LanguageConfig read(const std::string& text) {
   const TemporaryFolder folder;
   std::ofstream(folder / "genai_config.json") << text;
@@ -49,6 +61,28 @@ TEST_CASE("a configuration of the builder is read") {
   const LanguageConfig d = read(one.dump());
   CHECK(d.ends == std::vector<std::int64_t>{7});
   CHECK((d.pad == 0 && d.cached_heads == 4 && !d.search.samples && !d.cache_is_shared));
+}
+
+TEST_CASE("layers that are convolutions are read with their states") {
+  const LanguageConfig c = read(with_convolution().dump());
+  CHECK(c.convolutions == std::vector<std::int64_t>{0});
+  CHECK((!has_keys(c, 0) && has_keys(c, 1) && has_keys(read(usual().dump()), 0)));
+  CHECK((c.past_states == "past.%d.conv" && c.present_states == "present.%d.conv"));
+  CHECK((c.state_channels == 64 && c.state_length == 2));
+  const auto refused = [](const char* pointer, const Json& value, const std::string& says) {
+    Json json = with_convolution();
+    json[Json::json_pointer(pointer)] = value;
+    INFO(pointer);
+    CHECK_THROWS_WITH(read(json.dump()), Catch::Contains(says));
+  };
+  refused("/model/decoder/layer_types", Json::array({"conv"}),
+          "model.decoder.layer_types: must say what each of the 2 layers is");
+  refused("/model/decoder/layer_types", nullptr, "must say what each");
+  refused("/model/decoder/layer_types/1", "linear_attention", "neither conv nor full_attention");
+  refused("/model/decoder/layer_types/1", 3, "neither conv nor full_attention");
+  refused("/model/decoder/conv_cache_size", 0, "must be an integer from 1");
+  refused("/model/decoder/hidden_size", nullptr, "hidden_size: is missing");
+  refused("/model/decoder/outputs/present_conv_names", nullptr, "present_conv_names: is missing");
 }
 
 TEST_CASE("what is wrong with a configuration is said with its place") {
@@ -84,7 +118,7 @@ TEST_CASE("what is wrong with a configuration is said with its place") {
 
 TEST_CASE("damaged configurations are read or refused") {
   std::mt19937 random(1);
-  const std::string whole = usual().dump();
+  const std::string whole = with_convolution().dump();
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string text = whole;

@@ -112,7 +112,8 @@ Decoder::Decoder(const std::filesystem::path& folder, const std::string& device,
   options.threads = usable_threads(threads);
   options.checkpoint = run_checkpoint;
   if (config_.cache_is_shared)
-    for (const CacheTensor& c : cache_) options.replacements.push_back({c.input, c.output});
+    for (const CacheTensor& c : cache_)
+      if (!c.is_state) options.replacements.push_back({c.input, c.output});
   session_ = prepare_session(backend, graph, options);
   memory_ = dynamic_cast<const MemoryOfDevice*>(&backend);
   if (memory_ != nullptr) on_device_ = dynamic_cast<DeviceSession*>(session_.get());
@@ -155,32 +156,42 @@ std::size_t Decoder::output_named(const Graph& graph, const std::string& name) c
 }
 
 void Decoder::find_cache(const Graph& graph) {
-  const std::pair<std::string, std::string> kinds[] = {{config_.past_keys, config_.present_keys},
-                                                       {config_.past_values, config_.present_values}};
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer)
-    for (const auto& [past, present] : kinds) {
-      CacheTensor c{input_named(graph, layer_name(past, layer)), output_named(graph, layer_name(present, layer)), {}, 0, 0};
-      const Value& value = graph.value(graph.inputs()[c.input]);
-      const auto known = [&](std::size_t axis, std::int64_t configured) {
-        const Index& size = value.type.shape[axis];
-        if (size.is_constant() && size.value() != configured)
-          throw Error(ErrorCode::kBadInput,
-                      "has size " + size.to_string() + " on axis " + std::to_string(axis) + ", genai_config.json says " +
-                          std::to_string(configured),
-                      "input \"" + value.name + "\"");
-        return configured;
-      };
-      if (!value.shape_known || value.type.rank() != 4)
-        throw Error(ErrorCode::kBadInput, "must have four axes: sequences, heads, positions, elements",
-                    "input \"" + value.name + "\"");
-      if (value.type.shape[2].is_constant())
-        throw Error(ErrorCode::kUnsupported, "its number of positions is fixed", "input \"" + value.name + "\"");
-      c.type = value.type.type;
-      if (c.type != DataType::kFloat && c.type != DataType::kHalf && c.type != DataType::kBfloat16)
-        throw Error(ErrorCode::kUnsupported, "the cache must be of float, float16 or bfloat16", "input \"" + value.name + "\"");
-      c.heads = known(1, config_.cached_heads), c.size = known(3, config_.head_size);
-      cache_.push_back(c);
-    }
+  for (const std::int64_t layer : config_.convolutions)
+    add_to_cache(graph, layer_name(config_.past_states, layer), layer_name(config_.present_states, layer), true);
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    if (!has_keys(config_, layer)) continue;
+    add_to_cache(graph, layer_name(config_.past_keys, layer), layer_name(config_.present_keys, layer), false);
+    add_to_cache(graph, layer_name(config_.past_values, layer), layer_name(config_.present_values, layer), false);
+  }
+}
+
+void Decoder::add_to_cache(const Graph& graph, const std::string& past, const std::string& present, bool is_state) {
+  CacheTensor c{input_named(graph, past), output_named(graph, present), present};
+  const Value& value = graph.value(graph.inputs()[c.input]);
+  const std::string place = "input \"" + value.name + "\"";
+  const auto known = [&](std::size_t axis, std::int64_t configured) {
+    const Index& size = value.type.shape[axis];
+    if (size.is_constant() && size.value() != configured)
+      throw Error(ErrorCode::kBadInput,
+                  "has size " + size.to_string() + " on axis " + std::to_string(axis) + ", genai_config.json says " +
+                      std::to_string(configured),
+                  place);
+    return configured;
+  };
+  c.is_state = is_state;
+  if (!value.shape_known || value.type.rank() != (is_state ? 3 : 4))
+    throw Error(ErrorCode::kBadInput,
+                is_state ? "must have three axes: sequences, channels, positions"
+                         : "must have four axes: sequences, heads, positions, elements",
+                place);
+  if (!is_state && value.type.shape[2].is_constant())
+    throw Error(ErrorCode::kUnsupported, "its number of positions is fixed", place);
+  c.type = value.type.type;
+  if (c.type != DataType::kFloat && c.type != DataType::kHalf && c.type != DataType::kBfloat16)
+    throw Error(ErrorCode::kUnsupported, "the cache must be of float, float16 or bfloat16", place);
+  c.heads = known(1, is_state ? config_.state_channels : config_.cached_heads);
+  c.size = is_state ? known(2, config_.state_length) : known(3, config_.head_size);
+  cache_.push_back(std::move(c));
 }
 
 // Every input must get a value.
@@ -208,7 +219,9 @@ void Decoder::make_room(Cache& cache, std::size_t positions) const {
   for (std::size_t i = 0; i < cache_.size(); ++i) {
     const CacheTensor& c = cache_[i];
     if (cache.entries_.size() <= i)
-      cache.entries_.push_back(zeros(c.type, {sequences, c.heads, size, c.size}));
+      cache.entries_.push_back(zeros(c.type, c.sizes(sequences, size)));
+    else if (c.is_state)
+      continue;
     else if (const auto* placed = std::get_if<DeviceTensor>(&cache.entries_[i]))
       cache.entries_[i] = longer(memory_->copy_out(*placed), size);
     else
@@ -241,7 +254,7 @@ std::vector<std::vector<float>> Decoder::step(Cache& cache, TokenSpans tokens) c
   }
   const bool shared = config_.cache_is_shared;
   const bool is_first = std::all_of(cache.filled_.begin(), cache.filled_.end(), [](std::size_t n) { return n == 0; });
-  if (on_device_ != nullptr && shared && is_first) {
+  if (on_device_ != nullptr && shared && is_first && config_.convolutions.empty()) {
     length = planned_length(length, static_cast<std::size_t>(config_.context_length));
     positions = std::max(positions, length);
   }
@@ -311,9 +324,7 @@ Tensor Decoder::take_results(Cache& cache, std::vector<PlacedTensor>& results) c
   require(results[logits_], {sequences, 1, config_.vocabulary}, config_.logits);
   for (std::size_t i = 0; i < cache_.size(); ++i) {
     const CacheTensor& c = cache_[i];
-    const std::string& pattern = i % 2 == 0 ? config_.present_keys : config_.present_values;
-    require(results[c.output], {sequences, c.heads, static_cast<std::int64_t>(cache.room_), c.size},
-            layer_name(pattern, static_cast<std::int64_t>(i / 2)));
+    require(results[c.output], c.sizes(sequences, static_cast<std::int64_t>(cache.room_)), c.result);
     cache.entries_[i] = std::move(results[c.output]);
   }
   return std::get<Tensor>(std::move(results[logits_]));

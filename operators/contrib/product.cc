@@ -1,4 +1,5 @@
-// Products and convolutions with what ONNX Runtime computes in the same kernel, and pools with channels last.
+// Products and convolutions with what ONNX Runtime computes in the same kernel, convolutions with a state, and pools with
+// channels last.
 #include <utility>
 
 #include "operators/contrib/contrib.h"
@@ -107,6 +108,70 @@ ContribGraph as_in_onnx(std::string type, int opset) {
   };
 }
 
+// [batch, positions, channels...] as [batch, channels, positions].
+ValueId sequence_last(ContribNode& n, ValueId v, const Index& channels) {
+  const Indices shape = n.b.shape_of(v);
+  return n.swapped(n.b.reshaped(v, {shape[0], shape[1], channels}), 1, 2);
+}
+
+// activation(sum(j) w[c, 0, j] x[n, c, t - (k - 1 - j) dilation] + bias[c]), where the state stands before x; and the new
+// state.
+Results causal_convolution(ContribNode& n, std::string& reason) {
+  if (n.source.integer("ndim", 1) != 1) {
+    reason = "how several axes are padded is not documented, and no processor has a kernel";
+    return std::nullopt;
+  }
+  if (n.source.integer("state_window", 0) != 0) {
+    reason = "states of several positions are not known";
+    return std::nullopt;
+  }
+  const bool channels_last = n.source.integer("channels_last", 0) != 0;
+  const std::int64_t dilation = n.source.integer("dilation", 1);
+  ContribNode::require(dilation > 0, "dilation is " + std::to_string(dilation) + ", must be positive");
+  const std::string activation = n.source.text("activation", "none");
+  ContribNode::require(activation == "none" || activation == "silu" || activation == "swish",
+                       "activation is " + activation + ", must be silu, swish or none");
+
+  n.require_rank(1, 3);
+  const Indices x = n.shape(0), w = n.shape(1);
+  ContribNode::require(channels_last ? x.size() >= 3 : x.size() == 3, "its input has rank " + std::to_string(x.size()));
+  const std::size_t axis = channels_last ? 1 : 2;
+  const Index channels = w[0], length = x[axis], kept = (w[2] - 1) * dilation;
+  Index given = 1;
+  for (std::size_t a = 1; a < x.size(); ++a)
+    if (a != axis) given = given * x[a];
+  ContribNode::require_equal(given, channels, "the number of channels");
+  ContribNode::require_equal(w[1], 1, "the second axis of its weight");
+  ContribNode::require(!w[2].is_constant() || w[2].value() > 0, "its weight has no elements");
+
+  Indices state = x;
+  state[axis] = kept;
+  ValueId all;
+  if (n.has(3)) {
+    const Indices past = n.shape(3);
+    ContribNode::require(past.size() == state.size(),
+                         "its state has rank " + std::to_string(past.size()) + ", must be " + std::to_string(state.size()));
+    for (std::size_t a = 0; a < state.size(); ++a)
+      ContribNode::require_equal(past[a], state[a], "axis " + std::to_string(a) + " of its state");
+    all = n.joined({n.input(3), n.input(0)}, axis);
+  } else {
+    Indices before(x.size(), 0);
+    before[axis] = kept;
+    all = n.b.add("Pad", {n.input(0)}, {{"pads_begin", before}});
+  }
+
+  std::vector<ValueId> operands{channels_last ? sequence_last(n, all, channels) : all, n.input(1)};
+  if (n.has(2)) {
+    n.require_rank(2, 1);
+    ContribNode::require_equal(n.shape(2)[0], channels, "the length of its bias");
+    operands.push_back(n.input(2));
+  }
+  ValueId y = n.b.add("Conv", operands, {{"dilations", Indices{dilation}}, {"group", channels}});
+  if (activation != "none") y = n.b.add("Swish", {y});
+  if (channels_last) y = n.b.reshaped(n.swapped(y, 1, 2), x);
+  return n.results({y, n.entries(all, axis, length, kept)});
+}
+
 }  // namespace
 
 void register_contrib_product(ContribOperators& c) {
@@ -116,6 +181,7 @@ void register_contrib_product(ContribOperators& c) {
   c.add("FusedGemm", fused_gemm);
   c.add("GemmFastGelu", gemm_fast_gelu);
   c.add("FusedConv", fused_conv);
+  c.add("CausalConvWithState", causal_convolution);
   c.add("NhwcMaxPool", nhwc_max_pool);
   c.add("CDist", cdist);
   c.add("GatherND", as_in_onnx("GatherND", 12));
