@@ -172,6 +172,49 @@ def resnet18():
     return torchvision.models.resnet18(weights=None)
 
 
+def segmentation():
+    import torch
+    import torchvision
+
+    class Classes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None).eval()
+
+        def forward(self, x):
+            return self.network(x)["out"]
+
+    return Classes()
+
+
+def darknet():
+    """The first layers of a detector as YOLO v3 has them."""
+    import torch
+
+    layers, channels = [], 3
+    for outputs, stride in [(32, 1), (64, 2), (32, 1), (64, 1), (128, 2), (64, 1), (128, 1), (256, 2), (128, 1), (256, 1)]:
+        window = 3 if outputs > channels else 1
+        layers += [torch.nn.Conv2d(channels, outputs, window, stride, window // 2), torch.nn.LeakyReLU(0.1)]
+        channels = outputs
+    return torch.nn.Sequential(*layers)
+
+
+def sound():
+    """Convolutions of samples down to features, as speech encoders begin, and back up as vocoders end."""
+    import torch
+
+    return torch.nn.Sequential(
+        torch.nn.Conv1d(1, 64, 10, 5),
+        torch.nn.GELU(),
+        torch.nn.Conv1d(64, 64, 3, 2),
+        torch.nn.ELU(),
+        torch.nn.ConvTranspose1d(64, 32, 4, 2),
+        torch.nn.LeakyReLU(0.2),
+        torch.nn.ConvTranspose1d(32, 1, 10, 5),
+        torch.nn.Tanh(),
+    )
+
+
 def faster_rcnn():
     import torch
     import torchvision
@@ -198,6 +241,10 @@ CASES = [
     encoder("6-layer encoder", hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536, vocab_size=1000),
     encoder("BERT-base"),
     Case("ResNet-18", resnet18, lambda s: {"x": normal(1, 3, *s)}, ["y"], {"x": {2: "h", 3: "w"}}, images(64, 256), (128, 128)),
+    Case("MobileNetV3 segmentation", segmentation, lambda s: {"x": normal(1, 3, *s)}, ["y"], {"x": {2: "h", 3: "w"}}, images(64, 256),
+         (128, 128)),
+    Case("Darknet", darknet, lambda s: {"x": normal(1, 3, *s)}, ["y"], {"x": {2: "h", 3: "w"}}, images(64, 256), (128, 128)),
+    Case("sound", sound, lambda n: {"x": normal(1, 1, n)}, ["y"], {"x": {2: "n"}, "y": {2: "m"}}, lengths(400, 8000), 4000),
     Case("Faster R-CNN", faster_rcnn, lambda s: {"x": normal(3, *s)}, ["boxes", "labels", "scores"],
          {"x": {1: "h", 2: "w"}, "boxes": {0: "n"}, "labels": {0: "n"}, "scores": {0: "n"}}, images(64, 256), (128, 160)),
     Case("LSTM", recurrent, lambda n: {"x": normal(n, 1, 64)}, ["y"], {"x": {0: "n"}, "y": {0: "n"}}, lengths(1, 1024), 20),

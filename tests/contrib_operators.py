@@ -24,7 +24,8 @@ sys.path.insert(0, os.path.join(options.build, "python"))
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
-from contrib_cases import DOMAIN, OPERATORS, Case  # noqa: E402
+from contrib_case import DOMAIN, Case  # noqa: E402
+from contrib_cases import OPERATORS  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 from program import declare_outputs  # noqa: E402
 

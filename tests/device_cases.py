@@ -16,7 +16,8 @@ import subprocess
 
 import numpy as np
 import onnx
-from contrib_cases import DOMAIN, OPERATORS, Case
+from contrib_case import DOMAIN, Case
+from contrib_cases import OPERATORS
 from onnx import numpy_helper
 from program import declare_outputs
 from random_models import ATOL, RTOL, distance, random_model, session, shaken_runs

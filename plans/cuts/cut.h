@@ -78,7 +78,8 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 
   bool has_windows() const;  // parts of an operand overlap
-  // Are operands cut? Else each process does all of the work, on partial sums: what is linear in them gives partial sums.
+  // Are operands or results cut? Else each process does all of the work, on partial sums: what is linear in them gives partial
+  // sums.
   bool divides() const;
 };
 std::string to_string(const Cut& cut);  // "x cut along 0; w whole => y cut along 0"

@@ -105,6 +105,16 @@ TEST_CASE("cuts: of pools with positions within planes, as their gradients have 
   }
 }
 
+TEST_CASE("cuts: of what has no operands") {
+  CutFinder finder;
+  const Operator& op = registry().get("Fill");
+  Attributes attributes = op.defaults();
+  attributes.at(op.field("shape").value()) = Indices{2048, 64, 1};
+  std::string cuts;
+  for (const Cut& cut : finder.find(op, attributes, {})) cuts += to_string(cut) + "\n";
+  CHECK(cuts == " => axis 0\n => axis 1\n");
+}
+
 TEST_CASE("cuts: of scatters, by what is specified of them") {
   CutFinder finder;
   const auto cuts_of = [&](const char* name, const char* reduction, Indices x, Indices indices, Indices updates, int axis) {

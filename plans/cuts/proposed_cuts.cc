@@ -230,7 +230,8 @@ class Proposals {
 }  // namespace
 
 bool Cut::divides() const {
-  return std::any_of(operands.begin(), operands.end(), [](const Share& s) { return s.kind == Share::Kind::kCut; });
+  const auto is_cut = [](const Share& s) { return s.kind == Share::Kind::kCut; };
+  return std::any_of(operands.begin(), operands.end(), is_cut) || std::any_of(outputs.begin(), outputs.end(), is_cut);
 }
 
 bool Cut::has_windows() const {
