@@ -46,7 +46,7 @@ struct PairLimits {
   double whole = 0, halves = 0;
   friend bool operator==(const PairLimits&, const PairLimits&) = default;
 };
-// Where no plan has any: parts are so short that the number of messages decides.
+// No plan has any: parts are so short that the number of messages decides.
 PairLimits usual_limits(std::size_t processes);
 // Pairs need many processes, and a power of 2. What plans are simulated by, too.
 bool can_pair(std::size_t processes);

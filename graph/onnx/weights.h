@@ -41,7 +41,7 @@ struct ExternalPart {
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors = {};  // offset, bytes
   std::vector<Tensor> stored = {};                                               // owners of the bytes
   std::size_t size = 0;
-  // Of a file that several models share: the offset of bytes that are in it already, by their address and number.
+  // Offsets of bytes that are in a file already that several models share, by their address and number.
   bool is_shared = false;
   std::map<std::pair<const std::byte*, std::size_t>, std::size_t> known = {};
 };

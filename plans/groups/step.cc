@@ -165,7 +165,7 @@ class Step {
     return e.exchange == Exchange::kNone || waits.size() != 1 ? maker.compute_for(label, devices_, 0, waits) : waits[0].task;
   }
 
-  // Those that exchange at the same time, and which of their exchanges go in pairs.
+  // Groups that exchange at the same time, and which of their exchanges go in pairs.
   struct Members {
     const std::vector<Devices>& groups;
     const distribution::PairLimits& pairs;

@@ -55,7 +55,7 @@ class LabelSearch {
     return bytes.empty() || label == kNone ? 0 : bytes[label];
   }
 
-  // Of those variables that have a label.
+  // Only of variables that have a label.
   double term_cost(const LabelProgram::Term& term) const {
     const auto form_of = [&](const LabelProgram::Side& side) {
       const std::size_t label = labels_[side.variable];

@@ -17,7 +17,7 @@ namespace rewright::plans {
 
 namespace {
 
-// Of the time, and at least so many seconds, to find where the program's search begins.
+// The share of the time, and the least seconds, to find where the program's search begins.
 constexpr double kStarting = 0.3, kStartingSeconds = 2;
 constexpr double kUnit = 1e3;  // of a second: rows in milliseconds, so that the solver's tolerances are small
 

@@ -42,7 +42,7 @@ ExchangePrice price(const Machine& machine, const Collective& collective);
 // Messages between devices in rounds.
 ExchangePrice price(const Machine& machine, const Schedule& schedule);
 
-// Which all-reduces of groups that exchange at the same time are fastest in pairs, by their prices: up to some size by the
+// The all-reduces of groups that exchange at the same time that are fastest in pairs, by their prices: up to some size by the
 // whole tensor, up to another by halves; longer ones around a ring.
 distribution::PairLimits fastest_pairs(const Machine& machine, const std::vector<Devices>& groups);
 

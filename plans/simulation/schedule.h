@@ -23,7 +23,7 @@ enum class CollectiveKind {
   kBroadcast,      // `bytes`: of what process 0 sends along a binomial tree
 };
 
-// What tensor exchanges are simulated as (distribution/tensor_exchange.h); messages that are sent all at once as a ring.
+// Tensor exchanges as they are simulated (distribution/tensor_exchange.h); messages that are sent all at once as a ring.
 distribution::AllReduceStrategy strategy_of(distribution::ExchangeWay way);
 
 // Between members of a group, numbered from 0.

@@ -10,7 +10,7 @@ namespace rewright::runtime {
 
 namespace {
 
-// Those that exchange with each other at the same time.
+// Groups that exchange with each other at the same time.
 std::vector<plans::Devices> members_of(const plans::Machine& machine, std::size_t groups, bool across) {
   const std::size_t size = machine.devices() / groups;
   std::vector<plans::Devices> members(across ? size : groups);

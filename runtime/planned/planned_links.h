@@ -1,4 +1,4 @@
-// How long the messages of a machine's processes take, for the search of a plan.
+// Times of the messages of a machine's processes, for the search of a plan.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace rewright::runtime {
 void set_links(const plans::Machine& machine, std::size_t stride, std::size_t count, plans::PartitionOptions& options,
                bool fastest = false);
 
-// Which exchanges of so many groups of processes go in pairs: of the processes within each, or `across` of those of one number
-// in all groups.
+// The exchanges of so many groups of processes that go in pairs: of the processes within each, or `across` of those of one
+// number in all groups.
 distribution::PairLimits pairs_among(const plans::Machine& machine, std::size_t groups, bool across);
 
-// How many times as long a byte takes where all of these processes exchange with each other as in a message between neighbours:
-// those of a node share its links.
+// The factor by which a byte takes longer where all of these processes exchange with each other than in a message between
+// neighbours: those of a node share its links.
 double all_to_all_share(const plans::Machine& machine, std::size_t groups, bool across, const plans::PartitionOptions& links);
 
 }  // namespace rewright::runtime

@@ -343,7 +343,7 @@ TEST_CASE("planned runs: of a recurrent network that is cut by samples only weig
     const Plan plan = planned_by("data", planned, 2);
     CHECK(check_plan(plan, planned.graph, planned.replaced).proved);
     CHECK(!plan.exchanges.empty());
-    // What is computed for all samples is larger than each weight.
+    // Results for all samples are larger than each weight.
     const bool only_weights = std::all_of(plan.exchanges.begin(), plan.exchanges.end(), [&](const plans::PlannedExchange& e) {
       return bytes_of(planned.graph.value(e.value).type) <= 32 * 32 * sizeof(float);
     });

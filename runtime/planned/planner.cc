@@ -242,7 +242,7 @@ class Planner {
     return level;
   }
 
-  // Which exchanges within groups, or between them, go in pairs.
+  // The exchanges within groups, or between them, that go in pairs.
   const distribution::PairLimits& pairs(std::size_t groups, bool across) {
     const auto [at, is_new] = pairs_.try_emplace({groups, across});
     if (is_new) at->second = pairs_among(machine_, groups, across);
@@ -389,7 +389,7 @@ std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool ha
   require_known(given.outer);
   if (strategy != "auto") return {given};
   std::vector<Levels> result;
-  // What is found in little time first.
+  // First, a plan that is found in little time.
   if (has_groups)
     result = {{"data", ""},       {"zero", ""},     {"data", "auto"}, {"data", "data"},
               {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};

@@ -51,7 +51,7 @@ class RowOrder {
     return addend.size() < 2 || addend[0] == Index(1);
   }
 
-  // Of rows that are split again: their product in the other order.
+  // For rows that are split again: their product in the other order.
   std::optional<ValueId> reordered(const Node& split) {
     if (!is(split, "Reshape")) return std::nullopt;
     const Node* product = only_for_one(split.inputs[0]);
