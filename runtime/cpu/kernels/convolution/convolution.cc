@@ -63,7 +63,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (!plan->epilogue_without_parallel().operations().empty()) return false;
     const std::vector<ValueId>& additions = a.epilogue.additions();
     if (std::find(additions.begin(), additions.end(), addend) == additions.end()) return false;
-    other.release();
+    static_cast<void>(other.release());  // it is `plan` now
     parallel_.emplace_back(addend, plan);
     return true;
   }
