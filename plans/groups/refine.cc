@@ -110,11 +110,11 @@ class AllPlans {
     end_ = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(within, 1e6));
     best_ = {start, seconds, 0, 0, false};
     now_ = start;
-    fixed_ = 0;
-    for (const NodeChoice& choice : start.nodes) fixed_ += choice.seconds;
+    double fixed = 0;  // seconds of nodes with one way
+    for (const NodeChoice& choice : start.nodes) fixed += choice.seconds;
     for (const Changeable& part : parts_)
-      for (const std::size_t member : part.members) fixed_ -= part.is_value() ? 0 : start.nodes[member].seconds;
-    return go_on(0, fixed_) ? std::optional(best_) : std::nullopt;
+      for (const std::size_t member : part.members) fixed -= part.is_value() ? 0 : start.nodes[member].seconds;
+    return go_on(0, fixed) ? std::optional(best_) : std::nullopt;
   }
 
  private:
@@ -158,7 +158,6 @@ class AllPlans {
   std::vector<double> least_;  // seconds of computing from a part on
   std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
   Partition now_;
-  double fixed_ = 0;  // seconds of nodes with one way
   Refined best_;
 };
 

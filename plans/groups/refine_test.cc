@@ -36,6 +36,13 @@ Graph layers() {
   return graph;
 }
 
+Partition first_choices(const Graph& graph, ChoiceFinder& choices) {
+  Partition result;
+  for (const auto& node : graph.nodes()) result.nodes.push_back(choices.of(graph, *node).front());
+  result.given.resize(graph.value_count());
+  return result;
+}
+
 }  // namespace
 
 TEST_CASE("refine: from all work in each process to less of it, alike for a seed, and proved") {
@@ -44,9 +51,7 @@ TEST_CASE("refine: from all work in each process to less of it, alike for a seed
   PartitionOptions options;
   options.processes = 4;
   ChoiceFinder choices(4, by_operations);
-  Partition start;
-  for (const auto& node : graph.nodes()) start.nodes.push_back(choices.of(graph, *node).front());
-  start.given.resize(graph.value_count());
+  const Partition start = first_choices(graph, choices);
   const Refined none = refine(machine, graph, start, choices, options, {}, {.moves = 0});
   const RefineLimits limits{.moves = 300, .seconds = 1e9, .seed = 3, .most_plans = 0};
   const Refined found = refine(machine, graph, start, choices, options, {}, limits);
@@ -73,9 +78,7 @@ TEST_CASE("refine: of few partitions the best is found, and no move makes it bet
   PartitionOptions options;
   options.processes = 4;
   ChoiceFinder choices(4, by_operations);
-  Partition start;
-  for (const auto& node : graph.nodes()) start.nodes.push_back(choices.of(graph, *node).front());
-  start.given.resize(graph.value_count());
+  const Partition start = first_choices(graph, choices);
   const Refined best = refine(machine, graph, start, choices, options, {}, {.seconds = 1e9, .most_plans = 1'000'000});
   CHECK(best.moves > 0);
   for (unsigned seed = 0; seed < 3; ++seed) {

@@ -40,10 +40,7 @@ class LabelSearch {
       for (std::size_t v = 0; v < labels_.size() && has_time(); ++v)
         for (std::size_t label = 0; label < ways(v) && has_time(); ++label) changed |= with_others(v, label);
     }
-    double cost = 0;
-    for (std::size_t v = 0; v < labels_.size(); ++v) cost += own_cost(v, labels_[v]);
-    for (const LabelProgram::Term& term : program_.terms) cost += term_cost(term);
-    return cost < kCannotBe && bytes_ <= program_.most_bytes ? labels_ : std::vector<std::size_t>();
+    return cost_of(program_, labels_) < kCannotBe ? labels_ : std::vector<std::size_t>();
   }
 
  private:
