@@ -29,7 +29,7 @@ MachineDescription cluster(std::size_t nodes, std::size_t per_node, double memor
   return plans::make_cluster(nodes, per_node, {1e9, 1e9}, memory, {1e-7, 1e10, "switch"}, {1e-6, 1e8, "switch"});
 }
 
-PlanSearch quick() { return {.strategy = "zero", .seconds = 100, .seed = 3, .moves = 20}; }
+PlanSearch quick() { return {.strategy = "zero", .seconds = 100, .seed = 3, .moves = 20, .most_plans = 0}; }
 
 }  // namespace
 

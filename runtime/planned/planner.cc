@@ -458,7 +458,8 @@ class Search {
 
   void refine_best(double until) {
     if (!best_ || elapsed() >= until) return;
-    const plans::RefineLimits limits{.moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed};
+    const plans::RefineLimits limits{
+        .moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed, .most_plans = search_.most_plans};
     best_ = planner_.refined(std::move(*best_), limits, search_.strategy == "auto");
     result_.timed_out |= !best_->proved_best;
     const double step = best_->plan.predicted->seconds;

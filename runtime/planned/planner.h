@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plans/groups/refine.h"
 #include "plans/machines/machine.h"
 #include "plans/simulation/simulation.h"
 #include "runtime/planned/planned_graph.h"
@@ -27,6 +28,7 @@ struct PlanSearch {
   double seconds = 120;           // for the search
   unsigned seed = 0;              // of changes at random (plans/groups/refine.h)
   std::size_t moves = 300;        // of them
+  std::size_t most_plans = plans::RefineLimits().most_plans;  // a graph that has no more has each of them tried
 };
 
 struct FoundPlan {
