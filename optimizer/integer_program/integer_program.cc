@@ -55,7 +55,8 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
   lp.a_matrix_.start_.assign(row_start_.begin(), row_start_.end());
   lp.a_matrix_.index_.assign(columns_.begin(), columns_.end());
   lp.a_matrix_.value_ = coefficients_;
-  for (const bool integer : integer_) lp.integrality_.push_back(integer ? HighsVarType::kInteger : HighsVarType::kContinuous);
+  if (!options.relaxed)
+    for (const bool integer : integer_) lp.integrality_.push_back(integer ? HighsVarType::kInteger : HighsVarType::kContinuous);
   if (highs.passModel(std::move(model)) == HighsStatus::kError)
     throw Error(ErrorCode::kUsage, "the solver refuses the program");
   if (!start.empty()) {

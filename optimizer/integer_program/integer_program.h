@@ -28,6 +28,7 @@ class IntegerProgram {
     double hopeless = 0;
     double seconds = 10;
     int seed = 0;
+    bool relaxed = false;  // integer variables may have any values between their bounds
   };
   enum class Status { kOptimal, kLimit, kNothing };  // kNothing: no solution was found
   struct Solution {

@@ -6,10 +6,12 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/integer_program/integer_program.h"
+#include "plans/partition/chains.h"
 #include "plans/partition/classes.h"
 #include "plans/partition/labels.h"
 
@@ -19,7 +21,13 @@ namespace {
 
 // The share of the time, and the least seconds, to find where the program's search begins.
 constexpr double kStarting = 0.3, kStartingSeconds = 2;
-constexpr double kUnit = 1e3;  // of a second: rows in milliseconds, so that the solver's tolerances are small
+// Chains are added to the program in so many rounds, so many at once, where they are longer by this than what the program
+// knows, in this share of the time.
+constexpr int kMostRounds = 60, kIdleRounds = 4;
+constexpr std::size_t kChainsAtOnce = 20;
+constexpr double kLeastLonger = 1e-3, kChaining = 0.6;
+constexpr std::size_t kMostChained = 20000;  // nodes, as memory is the square of them
+constexpr double kUnit = 1e3;                // of a second: rows in milliseconds, so that the solver's tolerances are small
 
 double halo_bytes(const TensorType& type, const Need& need) {
   if (need.before + need.after == 0) return 0;
@@ -59,17 +67,19 @@ class Program {
     add_given();
     if (cannot_be_held_) return {};
     add_edges();
-    add_longest();
     IntegerProgram::Options limits;
     limits.seconds = options_.seconds, limits.seed = options_.seed, limits.nodes = options_.nodes;
     const auto begin = std::chrono::steady_clock::now();
-    const std::vector<double> start =
-        options_.overlapped ? std::vector<double>() : good_start(std::max(kStarting * limits.seconds, kStartingSeconds));
+    std::vector<double> start;
+    if (options_.overlapped)
+      add_longest(), add_chains();
+    else
+      start = good_start(std::max(kStarting * limits.seconds, kStartingSeconds));
     limits.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     IntegerProgram::Solution solution = program_.minimize(start, limits);
     Partition result;
     result.classes = classes_.nodes;
-    result.bound = solution.bound;
+    result.bound = std::max(solution.bound, relaxed_bound_);
     result.timed_out = solution.timed_out;
     if (solution.values.empty()) solution.values = start;
     if (solution.values.empty()) return result;
@@ -103,12 +113,71 @@ class Program {
 
   // The longer one of computing and exchanging.
   void add_longest() {
-    if (!options_.overlapped) return;
-    const int longest = program_.add_variable(1 / kUnit, 0, IntegerProgram::kInfinite, false);
+    longest_ = program_.add_variable(1 / kUnit, 0, IntegerProgram::kInfinite, false);
     for (Terms* times : {&computing_, &exchanging_}) {
-      times->emplace_back(longest, 1.0);
+      times->emplace_back(longest_, 1.0);
       program_.add_row(0, IntegerProgram::kInfinite, *times);
     }
+  }
+
+  // And the chains of nodes that wait for each other: the longest ones of the relaxed program's solution, as long as they are
+  // longer than what the program knows.
+  void add_chains() {
+    if (graph_.nodes().size() > kMostChained) return;
+    const auto begin = std::chrono::steady_clock::now();
+    const Chains chains(graph_);
+    IntegerProgram::Options limits;
+    limits.seed = options_.seed, limits.relaxed = true;
+    for (int k = 0, idle = 0; k < kMostRounds && idle < kIdleRounds; ++k) {
+      const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      limits.seconds = kChaining * options_.seconds - passed;
+      if (limits.seconds <= 0) return;
+      const IntegerProgram::Solution solution = program_.minimize({}, limits);
+      if (solution.status != IntegerProgram::Status::kOptimal) return;
+      idle = solution.cost > relaxed_bound_ * (1 + kLeastLonger) ? 0 : idle + 1;
+      relaxed_bound_ = std::max(relaxed_bound_, solution.cost);
+      const auto seconds = [&](const Terms& terms) {
+        double sum = 0;
+        for (const auto& [variable, factor] : terms) sum += factor * solution.values[static_cast<std::size_t>(variable)];
+        return sum / kUnit;
+      };
+      const std::vector<Chain> found = chains.longest([&](std::size_t n) { return seconds(node_times(n)); },
+                                                      [&](const ChainLink& link) { return seconds(link_times(link)); },
+                                                      solution.cost * (1 + kLeastLonger), kChainsAtOnce);
+      for (const Chain& chain : found) add_chain(chain);
+      if (found.empty()) return;
+    }
+  }
+
+  void add_chain(const Chain& chain) {
+    std::map<int, double> all{{longest_, 1}};
+    const auto add = [&](const Terms& terms) {
+      for (const auto& [variable, factor] : terms) all[variable] -= factor;
+    };
+    for (const std::size_t n : chain.nodes) add(node_times(n));
+    for (const ChainLink& link : chain.links) add(link_times(link));
+    program_.add_row(0, IntegerProgram::kInfinite, Terms(all.begin(), all.end()));
+  }
+
+  // Milliseconds of one node, or of one value's exchange, by variable.
+  Terms node_times(std::size_t n) const {
+    Terms result;
+    const std::uint32_t c = classes_.of_node[n];
+    for (std::size_t i = 0; i < choices_[c].size(); ++i)
+      result.emplace_back(node_variables_[c][i], options_.computing * choices_[c][i].seconds * kUnit);
+    return result;
+  }
+  const Terms& link_times(const ChainLink& link) const {
+    static const Terms kNothing;
+    const auto at = link_times_.find(link_of(link));
+    return at == link_times_.end() ? kNothing : at->second;
+  }
+  // Links of one class take alike; outputs of one value as well.
+  using LinkClass = std::tuple<std::uint32_t, std::int64_t, std::size_t>;
+  LinkClass link_of(const ChainLink& link) const {
+    const std::uint32_t value = classes_.of_value[link.value];
+    if (link.reader == ChainLink::kOutput) return {value, ChainLink::kOutput, 0};
+    return {value, classes_.of_node[static_cast<std::size_t>(link.reader)], link.port};
   }
 
   void add_nodes() {
@@ -181,7 +250,7 @@ class Program {
           Ways<Need> to;
           for (std::size_t i = 0; i < choices_[reader].size(); ++i)
             to.add(choices_[reader][i].needs[k], node_variables_[reader][i]);
-          add_edge(v, c, from, to);
+          add_edge({v, user, k}, c, from, to);
         }
       }
       for (std::size_t o = 0; o < graph_.outputs().size(); ++o) {
@@ -198,7 +267,7 @@ class Program {
           }
           to.add(Need{}, always_);
         }
-        add_edge(v, c, from, to);
+        add_edge({v, ChainLink::kOutput, o}, c, from, to);
         break;  // outputs of one value want it alike
       }
       if (!term_.readers.empty()) labels_.terms.push_back(std::move(term_));
@@ -208,8 +277,8 @@ class Program {
   // Adds the flow from each holding that the value may be computed in to each in which a reader needs it (the formulation of
   // Kolmogorov and Wainwright for pairwise terms, whose relaxation is tight on trees). Readers that need the same share an
   // exchange.
-  void add_edge(ValueId v, std::size_t value_class, const Ways<Holding>& from, const Ways<Need>& to) {
-    const TensorType& type = graph_.value(v).type;
+  void add_edge(const ChainLink& link, std::size_t value_class, const Ways<Holding>& from, const Ways<Need>& to) {
+    const TensorType& type = graph_.value(link.value).type;
     std::vector<Terms> rows(from.ways.size()), columns(to.ways.size());
     add_reader(type, value_class, from, to);
     const std::size_t edge = edges_.size();
@@ -222,6 +291,7 @@ class Program {
         flows_.push_back({edge, f, t, flow});
         rows[f].emplace_back(flow, 1.0), columns[t].emplace_back(flow, 1.0);
         if (*cost == 0) continue;
+        link_times_[link_of(link)].emplace_back(flow, options_.exchanging * *cost * kUnit);
         const auto at = std::find_if(exchanges_.begin(), exchanges_.end(), [&](const auto& known) {
           return known.first.first == from.ways[f] && known.first.second == to.ways[t];
         });
@@ -361,7 +431,9 @@ class Program {
   std::map<std::size_t, std::vector<std::pair<Holding, int>>> given_;  // by class of value
   std::vector<std::pair<std::pair<Holding, Need>, int>> exchanges_;    // of the value at hand
   Terms computing_, exchanging_;                                       // of all variables with a time; milliseconds
-  int always_ = -1;
+  std::map<LinkClass, Terms> link_times_;                              // of flows; milliseconds
+  double relaxed_bound_ = 0;
+  int always_ = -1, longest_ = -1;
   bool cannot_be_held_ = false;  // a given value, in any way that is allowed
 
   // A variable that moves a value from one of its ways to one that is needed.

@@ -32,8 +32,8 @@ struct PartitionOptions {
   bool alike = false;  // each process's parts have the sizes of all others'; `choices` must have no others either
   // Weights of a second of computing and of exchanging: other numbers than 1 give bounds.
   double computing = 1, exchanging = 1;
-  // Minimizes the longer one of computing and exchanging in place of both together: as if one ran wholly beside the other. Its
-  // bound holds for all steps.
+  // Minimizes the longest one of computing, exchanging and chains of both (plans/partition/chains.h) in place of both together:
+  // as if all else ran side by side. Its bound holds for all steps.
   bool overlapped = false;
   double seconds = 60;         // for the search
   std::int64_t nodes = 20000;  // of branch and bound

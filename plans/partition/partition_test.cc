@@ -1,9 +1,13 @@
 #include <catch2/catch.hpp>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <random>
 
 #include "optimizer/costs/cost_model.h"
 #include "plans/groups/group_graph.h"
 #include "plans/machines/machine_file.h"
+#include "plans/partition/chains.h"
 #include "plans/partition/partition.h"
 #include "plans/simulation/price.h"
 
@@ -15,6 +19,73 @@ namespace {
 double roofline(const Operator& op, const Attributes& attributes, OperandTypes types) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return std::max(traits.operations / 15e12, traits.free ? 0 : traits.bytes / 900e9);
+}
+
+// Products one after the other, or each of an input of its own.
+Graph products(std::size_t count, bool in_a_row) {
+  Graph graph;
+  ValueId x = kNoValue;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::string number = std::to_string(k);
+    if (k == 0 || !in_a_row) x = graph.add_input("x" + number, {DataType::kFloat, {512, 1024}});
+    const ValueId w = graph.add_input("w" + number, {DataType::kFloat, {1024, 1024}});
+    x = graph.add_node(registry().get("MatMul"), registry().get("MatMul").defaults(), {x, w}).at(0);
+    if (k + 1 == count || !in_a_row) graph.add_output("y" + number, x);
+  }
+  return graph;
+}
+
+// The seconds of the longest chain, by trying all first and last nodes.
+double longest_by_trying(const Graph& graph, const std::function<double(std::size_t)>& node_seconds,
+                         const std::function<double(const ChainLink&)>& link_seconds) {
+  const auto producers = graph.producers();
+  const std::size_t count = graph.nodes().size();
+  std::vector<std::vector<bool>> depends(count, std::vector<bool>(count));  // on itself, too
+  std::vector<ChainLink> links;
+  for (std::size_t n = 0; n < count; ++n) {
+    depends[n][n] = true;
+    for (std::size_t k = 0; k < graph.nodes()[n]->inputs.size(); ++k) {
+      links.push_back({graph.nodes()[n]->inputs[k], static_cast<std::int32_t>(n), k});
+      if (const std::int32_t producer = producers[links.back().value]; producer >= 0)
+        for (std::size_t m = 0; m < count; ++m)
+          if (depends[static_cast<std::size_t>(producer)][m]) depends[n][m] = true;
+    }
+  }
+  for (std::size_t o = 0; o < graph.outputs().size(); ++o) links.push_back({graph.outputs()[o].value, ChainLink::kOutput, o});
+  // From the begin of node `first` to the end of `last`, one after the other.
+  const std::function<double(std::size_t, std::size_t)> between = [&](std::size_t first, std::size_t last) {
+    double most = first == last ? node_seconds(last) : -1e9;
+    for (const ChainLink& link : links)
+      if (const std::int32_t producer = producers[link.value]; link.reader == static_cast<std::int32_t>(last) && producer >= 0)
+        most = std::max(most, between(first, static_cast<std::size_t>(producer)) + link_seconds(link) + node_seconds(last));
+    return most;
+  };
+  const auto sent = [&](const auto& counts) {  // each value once
+    std::map<ValueId, double> of_value;
+    for (const ChainLink& link : links)
+      if (counts(link)) of_value[link.value] = std::max(of_value[link.value], link_seconds(link));
+    double sum = 0;
+    for (const auto& [value, seconds] : of_value) sum += seconds;
+    return sum;
+  };
+  double most = 0;
+  for (std::size_t first = 0; first < count; ++first)
+    for (std::size_t last = 0; last < count; ++last) {
+      double before = 0, behind = 0;
+      for (std::size_t m = 0; m < count; ++m) {
+        if (m != first && depends[first][m]) before += node_seconds(m);
+        if (m != last && depends[m][last]) behind += node_seconds(m);
+      }
+      before = std::max(before, sent([&](const ChainLink& link) {
+                          return link.reader != ChainLink::kOutput && depends[first][static_cast<std::size_t>(link.reader)];
+                        }));
+      behind = std::max(behind, sent([&](const ChainLink& link) {
+                          const std::int32_t producer = producers[link.value];
+                          return producer >= 0 && depends[static_cast<std::size_t>(producer)][last];
+                        }));
+      most = std::max(most, before + between(first, last) + behind);
+    }
+  return most;
 }
 
 }  // namespace
@@ -68,22 +139,59 @@ TEST_CASE("partition: the gradient of an embedding is added up, also between gro
   }
 }
 
-TEST_CASE("partition: the longer one of computing and exchanging, and its bound") {
-  Graph graph;
-  const ValueId x = graph.add_input("x", {DataType::kFloat, {512, 1024}}),
-                w = graph.add_input("w", {DataType::kFloat, {1024, 4096}});
-  graph.add_output("y", graph.add_node(registry().get("MatMul"), registry().get("MatMul").defaults(), {x, w}).at(0));
+TEST_CASE("partition: the longer one of computing, exchanging, and what waits for each other, is a bound") {
   PartitionOptions options;
-  options.processes = 4, options.seconds_per_byte = 1e-10;
+  options.processes = 4, options.seconds_per_byte = 1e-11;
   ChoiceFinder choices(4, roofline);
-  const Partition serial = partition(graph, choices, options);
-  options.overlapped = true;
-  const Partition overlapped = partition(graph, choices, options);
-  REQUIRE((serial.found && overlapped.found));
-  const double longest = std::max(overlapped.seconds - overlapped.exchange_seconds, overlapped.exchange_seconds);
-  CHECK(overlapped.bound <= longest * (1 + 1e-6));
-  CHECK(overlapped.bound >= 0.5 * serial.bound * (1 - 1e-6));
-  CHECK(longest <= serial.seconds * (1 + 1e-6));
+  for (const bool in_a_row : {false, true})
+    for (const std::size_t count : {1, 2, 3, 8}) {
+      INFO(count << " products" << (in_a_row ? " in a row" : ""));
+      const Graph graph = products(count, in_a_row);
+      options.overlapped = false;
+      const Partition serial = partition(graph, choices, options);
+      options.overlapped = true;
+      const Partition overlapped = partition(graph, choices, options);
+      REQUIRE((serial.found && overlapped.found));
+      const double longest = std::max(overlapped.seconds - overlapped.exchange_seconds, overlapped.exchange_seconds);
+      CHECK(longest <= serial.seconds * (1 + 1e-6));
+      CHECK(overlapped.bound <= serial.seconds * (1 + 1e-6));
+      CHECK(overlapped.bound >= 0.5 * serial.bound * (1 - 1e-6));
+      // Of products in a row each waits for the one before it: nothing runs beside anything.
+      if (in_a_row || count == 1)
+        CHECK(overlapped.bound == Approx(serial.bound).epsilon(1e-4));
+      else
+        CHECK(overlapped.bound < 0.9 * serial.bound);
+    }
+}
+
+TEST_CASE("partition: chains are the longest ones") {
+  std::mt19937 random(7);
+  const Operator& add = registry().get("Add");
+  for (int round = 0; round < 20; ++round) {
+    Graph graph;
+    std::vector<ValueId> values{graph.add_input("a", {DataType::kFloat, {4}}), graph.add_input("b", {DataType::kFloat, {4}})};
+    for (int n = 0; n < 8; ++n)
+      values.push_back(
+          graph.add_node(add, add.defaults(), {values[random() % values.size()], values[random() % values.size()]}).at(0));
+    graph.add_output("y", values.back());
+    graph.add_output("z", values[values.size() - 2]);
+    const auto node_seconds = [&](std::size_t n) { return static_cast<double>((n + 1) * 7 % 5); };
+    const auto link_seconds = [&](const ChainLink& link) {
+      return static_cast<double>((link.value * 11 + link.port * 3 + static_cast<std::size_t>(link.reader + 1)) % 7);
+    };
+    const std::vector<Chain> chains = Chains(graph).longest(node_seconds, link_seconds, 0, 100);
+    REQUIRE_FALSE(chains.empty());
+    CHECK(chains[0].seconds == Approx(longest_by_trying(graph, node_seconds, link_seconds)));
+    for (std::size_t k = 0; k < chains.size(); ++k) {
+      double sum = 0;
+      for (const std::size_t n : chains[k].nodes) sum += node_seconds(n);
+      for (const ChainLink& link : chains[k].links) sum += link_seconds(link);
+      CHECK(sum == Approx(chains[k].seconds));
+      CHECK(chains[k].seconds <= chains[0].seconds);
+    }
+    CHECK(Chains(graph).longest(node_seconds, link_seconds, chains[0].seconds, 100).empty());
+    CHECK(Chains(graph).longest(node_seconds, link_seconds, 0, 1).size() == 1);
+  }
 }
 
 TEST_CASE("partition: exchanges take the times that are simulated on equal links") {

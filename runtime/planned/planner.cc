@@ -140,10 +140,10 @@ class Planner {
     return with_levels(*found.level, std::move(result), from.plan.strategy);
   }
 
-  // No plan takes less. A step takes at least the longer one of its computing and of its exchanges, and that is at least what
-  // the program says for the machine's nodes, whatever happens inside of them: devices share a node's work evenly, and messages
-  // between nodes are as fast as the fastest. On one node the same for its devices. Exchanges of two levels have other
-  // latencies than those of one, and some go in pairs: then none counts.
+  // No plan takes less. A step takes at least the longest of its computing, its exchanges and its chains of both, and that is
+  // at least what the program says for the machine's nodes, whatever happens inside of them: devices share a node's work
+  // evenly, and messages between nodes are as fast as the fastest. On one node the same for its devices. Exchanges of two
+  // levels have other latencies than those of one, and some go in pairs: then none counts.
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
