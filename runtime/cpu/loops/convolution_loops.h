@@ -34,6 +34,9 @@ struct ConvolutionLoops {
     const float* addend;            // or null: zeros
     Count addend_stride;
     float low, high;
+    // Memory that is needed soon: for each i, j and k one line is prefetched, this many bytes after the last. Null: none.
+    const char* ahead;
+    Count ahead_step;
   };
   void (*tile)(const Tile& tile);
 

@@ -25,6 +25,8 @@ void tile(const Tile& t) {
   for (Count r = 0; r < kRows; ++r)
     for (Count v = 0; v < kVectors; ++v) sum[r][v] = t.bias != nullptr ? load(t.bias + v * kLanes) : V{};
   const float* w = t.w;
+  // What is asked for in place of nothing is in the cache.
+  const char* ahead = t.ahead != nullptr ? t.ahead : reinterpret_cast<const char*>(w);
   const Count stride = t.x_stride;
   for (Count i = 0; i < t.height; ++i)
     for (Count j = 0; j < t.width; ++j) {
@@ -36,6 +38,8 @@ void tile(const Tile& t) {
           keep_in_register(b[v]);
         }
         w += kVectors * kLanes;
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += t.ahead_step;
 #pragma GCC unroll 16
         for (Count r = 0; r < kRows; ++r) {
           const V a = x[r * stride] - V{};

@@ -14,6 +14,7 @@ constexpr std::int64_t kPartBytes = 32 << 10;      // of an image; read again fo
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel; above, rows of the window are processed one after the other
 constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, for that
+constexpr std::int64_t kRowBytes = 16 << 10;  // of a panel, above which that is done where rows of the window see one pixel
 // Terms in one chain of additions, as in products: 48 would round less (mobileone_s0 1.11 times as much as torch instead
 // of 1.56), and cost 5 to 8% of that network's time.
 constexpr std::int64_t kApart = 192;
@@ -76,11 +77,14 @@ class DirectConvolution final : public Kernel {
     tile_.y_stride = finish_.y_stride;
     // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
-    const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
-    part_ = std::max<std::int64_t>(1, kPartBytes / 4 / pixel / rows_) * rows_;
+    // Rows of the window that see the same pixels are convolutions of their own: each one's weights stay in the first-level
+    // cache.
+    const bool see_one = s.dilations[0] == 0;
+    const std::int64_t pixel = std::max(s.strides[1] * s.channels * (see_one ? 1 : s.kernel[0]), s.outputs);
     const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
     together_ = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
-    by_window_row_ = panel_bytes > kWindowBytes && s.kernel[0] > 1;
+    by_window_row_ = s.kernel[0] > 1 && (panel_bytes > kWindowBytes || (see_one && apart_ == 1 && panel_bytes > kRowBytes));
+    part_ = std::max<std::int64_t>(1, (see_one && by_window_row_ ? kStripBytes : kPartBytes) / 4 / pixel / rows_) * rows_;
     if (by_window_row_) {
       const std::int64_t row_bytes = 4 * s.strides[0] * padded_width_ * s.channels;
       const std::int64_t strips = s.group * panels_.count() % threads == 0 ? 1 : threads;
@@ -181,6 +185,10 @@ class DirectConvolution final : public Kernel {
         bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
     const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
+    // The blocks of the first row of pixels ask for the weights behind these, some of them each.
+    const std::int64_t row_floats = t.vectors * loops_.lanes, depth = height * t.width * t.length;
+    const auto* const behind = reinterpret_cast<const char*>(w + depth * row_floats);
+    if (blocks > 1 && row == pixels.begin) t.ahead_step = 4 * row_floats / blocks + 1;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
@@ -191,6 +199,7 @@ class DirectConvolution final : public Kernel {
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
       t.w = w;
       t.bias = bias;
+      if (t.ahead_step > 0) t.ahead = behind + b * depth * t.ahead_step;
       if (!first) {
         t.addend = t.y;
         t.addend_stride = t.y_stride;
@@ -212,6 +221,7 @@ class DirectConvolution final : public Kernel {
       loops_.tile(t);
       t.x += apart_ * t.row_stride;
       t.w += apart_ * t.width * t.length * t.vectors * loops_.lanes;
+      if (t.ahead != nullptr) t.ahead += apart_ * t.width * t.length * t.ahead_step;
       t.bias = nullptr;
       t.addend = t.y;
       t.addend_stride = t.y_stride;
