@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kPartBytes = 32 << 10;      // of an image; read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel; above, rows of the window are processed one after the other
-constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, for that
+constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, for that, and where windows see one pixel
 constexpr std::int64_t kRowBytes = 16 << 10;  // of a panel, above which that is done where rows of the window see one pixel
 // Terms in one chain of additions, as in products: 48 would round less (mobileone_s0 1.11 times as much as torch instead
 // of 1.56), and cost 5 to 8% of that network's time.
@@ -77,14 +77,17 @@ class DirectConvolution final : public Kernel {
     tile_.y_stride = finish_.y_stride;
     // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
-    // Rows of the window that see the same pixels are convolutions of their own: each one's weights stay in the first-level
-    // cache.
-    const bool see_one = s.dilations[0] == 0;
-    const std::int64_t pixel = std::max(s.strides[1] * s.channels * (see_one ? 1 : s.kernel[0]), s.outputs);
     const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
     together_ = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
+    // Windows of one pixel, and convolutions that are added, each a row of the window that sees the same pixel: pixels are read
+    // again for each panel, weights only for each part. Rows of the window are then processed one after the other, where they
+    // are a chain each, so that their weights stay in the first-level cache.
+    const bool see_one = s.dilations[0] == 0 || is_of_single_pixels(shape);
     by_window_row_ = s.kernel[0] > 1 && (panel_bytes > kWindowBytes || (see_one && apart_ == 1 && panel_bytes > kRowBytes));
-    part_ = std::max<std::int64_t>(1, (see_one && by_window_row_ ? kStripBytes : kPartBytes) / 4 / pixel / rows_) * rows_;
+    const std::int64_t pixel = see_one ? s.channels : std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
+    part_ = (see_one ? kStripBytes : kPartBytes) / 4 / pixel;
+    if (see_one && threads > 1) part_ = std::min(part_, s.out_width / (2 * threads));
+    part_ = std::max<std::int64_t>(1, part_ / rows_) * rows_;
     if (by_window_row_) {
       const std::int64_t row_bytes = 4 * s.strides[0] * padded_width_ * s.channels;
       const std::int64_t strips = s.group * panels_.count() % threads == 0 ? 1 : threads;
