@@ -86,7 +86,12 @@ class DirectConvolution final : public Kernel {
     by_window_row_ = s.kernel[0] > 1 && (panel_bytes > kWindowBytes || (see_one && apart_ == 1 && panel_bytes > kRowBytes));
     const std::int64_t pixel = see_one ? s.channels : std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
     part_ = (see_one ? kStripBytes : kPartBytes) / 4 / pixel;
-    if (see_one && threads > 1) part_ = std::min(part_, s.out_width / (2 * threads));
+    if (see_one && threads > 1) {
+      const std::int64_t units = 2 * threads, all = s.group * panels_.count();
+      together_ = std::max<std::int64_t>(1, std::min(together_, all / units));
+      const std::int64_t sets = (all + together_ - 1) / together_, parts = (units + sets - 1) / sets;
+      part_ = std::min(part_, (s.out_width + parts - 1) / parts);
+    }
     part_ = std::max<std::int64_t>(1, part_ / rows_) * rows_;
     if (by_window_row_) {
       const std::int64_t row_bytes = 4 * s.strides[0] * padded_width_ * s.channels;
