@@ -181,6 +181,7 @@ class DirectConvolution final : public Kernel {
     const std::int64_t highest =
         d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, lowest, s_.kernel[0]);
     const bool first = from == 0, last = to == s_.kernel[0];
+    const std::int64_t end_of_rows = to, all_rows = to - from;
     from = std::max(from, lowest);
     to = std::min(to, highest);
     if (from >= to && !first && !last) return;
@@ -193,10 +194,11 @@ class DirectConvolution final : public Kernel {
         bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
     const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
-    // The blocks of the first row of pixels ask for the weights behind these, some of them each.
-    const std::int64_t row_floats = t.vectors * loops_.lanes, depth = height * t.width * t.length;
-    const auto* const behind = reinterpret_cast<const char*>(w + depth * row_floats);
-    if (blocks > 1 && row == pixels.begin) t.ahead_step = 4 * row_floats / blocks + 1;
+    // The tiles of a part ask for the weights behind these, some of them each.
+    const std::int64_t row_floats = t.vectors * loops_.lanes, terms = t.width * t.length;
+    const std::int64_t tiles = blocks * (pixels.end - pixels.begin), asked = all_rows * terms;
+    const float* const behind = panels_.data(group, panel) + end_of_rows * terms * row_floats;
+    if (tiles > 1) t.ahead_step = 4 * row_floats / tiles + 1;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
@@ -207,7 +209,8 @@ class DirectConvolution final : public Kernel {
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
       t.w = w;
       t.bias = bias;
-      if (t.ahead_step > 0) t.ahead = behind + b * depth * t.ahead_step;
+      const std::int64_t tile = (row - pixels.begin) * blocks + b;
+      if (t.ahead_step > 0) t.ahead = reinterpret_cast<const char*>(behind) + tile * asked * t.ahead_step;
       if (!first) {
         t.addend = t.y;
         t.addend_stride = t.y_stride;
