@@ -62,6 +62,9 @@ struct FourierLoops {
     const float* w;  // [length][real part, imaginary part][lanes]
     float* y;
     Count y_stride, y_imaginary, rows;  // rows from 1 to max_rows
+    // Memory that is needed soon: for each k one line is prefetched, this many bytes after the last. Null: none.
+    const char* ahead;
+    Count ahead_step;
   };
   void (*product)(const Product& product);
 

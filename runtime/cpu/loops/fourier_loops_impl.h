@@ -280,12 +280,15 @@ void product(const FourierLoops::Product& t) {
   float* finished = parts;
   __asm__("" : "+r"(finished));  // in memory, as registers are for the sums
   const float* w = t.w;
+  const char* ahead = t.ahead != nullptr ? t.ahead : reinterpret_cast<const char*>(w);
   const Count stride = t.x_stride, imaginary = t.x_imaginary;
   const float *x = t.x, *const last = x + t.length;
   bool is_first = true;
   while (true) {
-    for (const float* const end = x + std::min<Count>(kSummed, last - x); x != end; ++x, w += 2 * kLanes) {
+    for (const float* const end = x + std::min<Count>(kSummed, last - x); x != end;
+         ++x, w += 2 * kLanes, ahead += t.ahead_step) {
       const V re = load(w), im = load(w + kLanes);
+      __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 16
       for (Count r = 0; r < kRows; ++r) {
         const V a = x[r * stride] - V{}, b = x[r * stride + imaginary] - V{};
