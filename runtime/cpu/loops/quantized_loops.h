@@ -33,6 +33,9 @@ struct QuantizedLoops {
     const std::int32_t* w;                                     // [height][width][length][vectors * lanes]
     Count vectors, rows;                                       // rows from 1 to max_rows
     std::int32_t* sums;                                        // [rows][max_vectors * lanes]
+    // Memory that is needed soon: for each word one line is prefetched, this many bytes after the last. Null: none.
+    const char* ahead;
+    Count ahead_step;
   };
   void (*tile)(const Tile& tile);
 

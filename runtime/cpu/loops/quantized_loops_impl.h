@@ -45,6 +45,7 @@ template <Count kRows, Count kVectors>
 void tile(const QuantizedLoops::Tile& t) {
   Vector sum[kRows][kVectors] = {};
   const std::int32_t* w = t.w;
+  const char* ahead = t.ahead != nullptr ? t.ahead : reinterpret_cast<const char*>(w);
   const Count stride = t.x_stride;
   for (Count i = 0; i < t.height; ++i)
     for (Count j = 0; j < t.width; ++j) {
@@ -53,6 +54,8 @@ void tile(const QuantizedLoops::Tile& t) {
         Vector b[kVectors];
         for (Count v = 0; v < kVectors; ++v) b[v] = load(w + v * kLanes);
         w += kVectors * kLanes;
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += t.ahead_step;
 #pragma GCC unroll 16
         for (Count r = 0; r < kRows; ++r) {
           std::int32_t word;

@@ -312,17 +312,25 @@ class TiledKernel final : public QuantizedKernel {
     alignas(64) std::int32_t sums[kMostSums];
     t.sums = sums;
     const std::int64_t blocks = (count + rows_ - 1) / rows_, channel = group * per_group_ + column;
+    // The tiles of a set of panels ask for the weights of the next set, some of them each.
+    const std::int64_t row_blocks = (s_.out_width + rows_ - 1) / rows_, tiles = s_.images * s_.out_height * row_blocks;
+    const auto* const behind = reinterpret_cast<const char*>(t.w + together_ * depth_ * panel_columns_);
+    if (tiles > 1 && tiles <= kMostAsking) t.ahead_step = 4 * t.vectors * loops_.lanes / tiles + 1;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
       const std::int64_t at = (image * run.height + top) * run.width + begin * s_.strides[1];
       t.x = run.x + (at * s_.channels + group * inputs_) * element_;
       t.rows = end - begin;
+      const std::int64_t tile = row * row_blocks + begin / rows_;
+      if (t.ahead_step > 0) t.ahead = behind + tile * depth_ * t.ahead_step;
       loops_.tile(t);
       finish(run, sums, panel_columns_, row * s_.out_width + begin, t.rows, channel, columns);
     }
   }
 
   static constexpr std::size_t kMostSums = 14 * 32;
+  static constexpr std::int64_t kMostAsking =
+      64;  // tiles; where there are more, reading the weights once is little of the work
   std::int64_t inputs_ = 1, per_group_ = 1, panel_columns_ = 1, panels_ = 1, depth_ = 1, stored_columns_ = 1;
   QuantizedLoops::Tile tile_{};
   Tensor packed_;
