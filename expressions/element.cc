@@ -292,31 +292,41 @@ struct Rewriter {
   }
 
   Element element(const Element& e) {
-    ElementNode node = *e;
     switch (e->kind) {
       case Kind::kConstant:
         return e;
       case Kind::kFromIndex:
         return from_index(index(e->index));
-      case Kind::kRead:
-        for (Index& i : node.position) i = index(i);
+      case Kind::kRead: {
+        ElementNode node{.kind = Kind::kRead, .scalar = e->scalar};
+        node.operand = e->operand;
+        node.zero_outside = e->zero_outside;
+        node.position.reserve(e->position.size());
+        for (const Index& i : e->position) node.position.push_back(index(i));
         if (read)
           if (Element replaced = read(node)) return replaced;
         return make(std::move(node));
+      }
       case Kind::kChoose:
         return choose(conditions(e->conditions), element(e->arguments[0]), element(e->arguments[1]));
       case Kind::kReduce: {
+        ElementNode node{.kind = Kind::kReduce, .scalar = e->scalar};
+        node.reduction = e->reduction;
         node.bound = index(e->bound);
         node.index = Index::fresh(e->index.as_atom()->name);
         renamed.emplace_back(e->index.as_atom()->id, node.index);
         node.conditions = conditions(e->conditions);
-        node.arguments[0] = element(e->arguments[0]);
+        node.arguments = {element(e->arguments[0])};
         renamed.pop_back();
         return make(std::move(node));
       }
-      default:
-        for (Element& a : node.arguments) a = element(a);
+      default: {
+        ElementNode node{.kind = e->kind, .scalar = e->scalar};
+        node.function = e->function;
+        node.arguments.reserve(e->arguments.size());
+        for (const Element& a : e->arguments) node.arguments.push_back(element(a));
         return make(std::move(node));
+      }
     }
   }
 };

@@ -18,6 +18,13 @@ struct IndexAccess {
     if (!monomials.empty()) result.polynomial_ = std::make_shared<const Polynomial>(Polynomial{std::move(monomials)});
     return result;
   }
+  // The same polynomial, which indices share, with another constant term.
+  static Index with_constant(const Index& index, std::int64_t constant) {
+    Index result = index;
+    result.value_ = constant;
+    return result;
+  }
+  static bool is_same(const Index& a, const Index& b) { return a.polynomial_ == b.polynomial_ && a.value_ == b.value_; }
 };
 
 namespace {
@@ -79,6 +86,7 @@ std::vector<Monomial> merge(std::span<const Monomial> a, std::span<const Monomia
 
 Index scaled(const Index& a, std::int64_t c) {
   if (c == 0) return 0;
+  if (c == 1) return a;
   return IndexAccess::make(merge({}, monomials(a), c), multiply(a.constant_term(), c));
 }
 
@@ -155,7 +163,12 @@ Index Index::fresh(std::string name) {
   return atom(std::make_shared<const Atom>(Atom{Atom::Kind::kBound, next++, std::move(name), {}, nullptr}));
 }
 
-Index Index::atom(AtomPointer atom) { return IndexAccess::make({Monomial{1, {std::move(atom)}}}, 0); }
+Index Index::atom(AtomPointer atom) {
+  std::vector<Monomial> only(1);  // an initializer list would be copied
+  only[0].coefficient = 1;
+  only[0].factors.push_back(std::move(atom));
+  return IndexAccess::make(std::move(only), 0);
+}
 
 Index Index::load(std::shared_ptr<const ElementNode> element) {
   if (element->kind == ElementNode::Kind::kFromIndex) return element->index;
@@ -182,11 +195,14 @@ const Atom* Index::as_atom() const {
 
 Index operator+(const Index& a, const Index& b) {
   if (a.is_constant() && b.is_constant()) return add(a.value_, b.value_);
+  if (a.is_constant()) return IndexAccess::with_constant(b, add(a.value_, b.value_));
+  if (b.is_constant()) return IndexAccess::with_constant(a, add(a.value_, b.value_));
   return IndexAccess::make(merge(monomials(a), monomials(b), 1), add(a.value_, b.value_));
 }
 
 Index operator-(const Index& a, const Index& b) {
   if (a.is_constant() && b.is_constant()) return subtract(a.value_, b.value_);
+  if (b.is_constant()) return IndexAccess::with_constant(a, subtract(a.value_, b.value_));
   return IndexAccess::make(merge(monomials(a), monomials(b), -1), subtract(a.value_, b.value_));
 }
 
@@ -353,37 +369,63 @@ std::vector<std::int64_t> values(const Indices& indices) {
 
 Indices to_indices(std::span<const std::int64_t> values) { return Indices(values.begin(), values.end()); }
 
+namespace {
+
+// What an atom becomes; nullopt: it stays as it is.
+std::optional<Index> substituted(const Atom& atom, const Substitution& replacement) {
+  if (auto r = replacement(atom)) return r;
+  switch (atom.kind) {
+    case Atom::Kind::kSymbol:
+    case Atom::Kind::kBound:
+      return std::nullopt;
+    case Atom::Kind::kLoad:
+      return Index::load(rewrite(atom.element, {}, replacement));
+    default:
+      break;
+  }
+  const Index a = substitute(atom.arguments[0], replacement), b = substitute(atom.arguments[1], replacement);
+  if (IndexAccess::is_same(a, atom.arguments[0]) && IndexAccess::is_same(b, atom.arguments[1])) return std::nullopt;
+  switch (atom.kind) {
+    case Atom::Kind::kFloorDiv:
+      return floor_div(a, b);
+    case Atom::Kind::kMod:
+      return mod(a, b);
+    case Atom::Kind::kPosition:
+      return axis_position(a, b);
+    case Atom::Kind::kMin:
+      return min(a, b);
+    default:
+      return max(a, b);
+  }
+}
+
+}  // namespace
+
 Index substitute(const Index& index, const Substitution& replacement) {
   if (index.is_constant()) return index;
-  Index result = index.constant_term();
+  if (const Atom* const atom = index.as_atom()) return substituted(*atom, replacement).value_or(index);
+  // Terms that stay are not built again, and keep their order.
+  std::vector<Monomial> kept;
+  Index changed = 0;
+  bool is_changed = false;
   for (const Monomial& m : monomials(index)) {
-    Index term = m.coefficient;
-    for (const AtomPointer& f : m.factors) {
-      if (const auto r = replacement(*f)) {
-        term *= *r;
-        continue;
+    std::optional<Index> term;  // nullopt: as it is, up to this factor
+    for (std::size_t k = 0; k < m.factors.size(); ++k) {
+      const std::optional<Index> r = substituted(*m.factors[k], replacement);
+      if (!r && !term) continue;
+      if (!term) {
+        const std::vector<AtomPointer> before(m.factors.begin(), m.factors.begin() + static_cast<std::ptrdiff_t>(k));
+        term = before.empty() ? Index(m.coefficient) : IndexAccess::make({Monomial{m.coefficient, before}}, 0);
       }
-      switch (f->kind) {
-        case Atom::Kind::kSymbol:
-        case Atom::Kind::kBound:
-          term *= Index::atom(f);
-          break;
-        case Atom::Kind::kLoad:
-          term *= Index::load(rewrite(f->element, {}, replacement));
-          break;
-        default: {
-          const Index a = substitute(f->arguments[0], replacement), b = substitute(f->arguments[1], replacement);
-          term *= f->kind == Atom::Kind::kFloorDiv   ? floor_div(a, b)
-                  : f->kind == Atom::Kind::kMod      ? mod(a, b)
-                  : f->kind == Atom::Kind::kPosition ? axis_position(a, b)
-                  : f->kind == Atom::Kind::kMin      ? min(a, b)
-                                                     : max(a, b);
-        }
-      }
+      *term *= r ? *r : Index::atom(m.factors[k]);
     }
-    result += term;
+    if (term)
+      changed += *term, is_changed = true;
+    else
+      kept.push_back(m);
   }
-  return result;
+  if (!is_changed) return index;
+  return IndexAccess::make(std::move(kept), index.constant_term()) + changed;
 }
 
 Indices substitute(const Indices& indices, const Substitution& replacement) {
