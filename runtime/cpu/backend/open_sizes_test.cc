@@ -127,6 +127,32 @@ Graph network_of_images(RandomGraph& g) {
   return std::move(g.graph);
 }
 
+// A random network of volumes: N x channels x D x H x W. Windows of some layers have one position along some axes.
+Graph network_of_volumes(RandomGraph& g) {
+  std::int64_t channels = g.pick(1, 9);
+  Indices shape{Index::symbol("N"), Index(channels), Index::symbol("D"), Index::symbol("H"), Index::symbol("W")};
+  ValueId x = g.graph.add_input("x", {DataType::kFloat, std::move(shape)});
+  for (std::int64_t layers = g.pick(1, 3); layers > 0; --layers) {
+    const std::int64_t group = channels % 2 == 0 ? g.pick(1, 2) : 1, outputs = group * g.pick(1, 4);
+    Sizes w{outputs, channels / group};
+    Indices pads;
+    for (int axis = 0; axis < 3; ++axis) {
+      w.push_back(2 * g.pick(0, 1) + 1);
+      pads.emplace_back(w.back() / 2);
+    }
+    x = node(g.graph, "Conv", {x, g.constant(w), g.constant({outputs})},
+             {{"strides", Indices{1, 1, 1}},
+              {"dilations", Indices{1, 1, 1}},
+              {"pads_begin", pads},
+              {"pads_end", pads},
+              {"group", Index(group)}})[0];
+    if (g.pick(0, 1) == 0) x = node(g.graph, "Relu", {x})[0];
+    channels = outputs;
+  }
+  g.graph.add_output("y", x);
+  return std::move(g.graph);
+}
+
 std::vector<Tensor> inputs_of(const Graph& graph, RandomGraph& g, const std::vector<std::int64_t>& choices) {
   std::vector<Tensor> inputs;
   std::map<std::string, std::int64_t> bound;
@@ -150,8 +176,16 @@ void require_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& 
 }
 
 Graph random_network(RandomGraph& g) {
-  const std::int64_t kind = g.pick(0, 2);
-  return kind == 0 ? network_of_rows(g) : kind == 1 ? network_of_images(g) : network_of_texts(g);
+  switch (g.pick(0, 3)) {
+    case 0:
+      return network_of_rows(g);
+    case 1:
+      return network_of_images(g);
+    case 2:
+      return network_of_volumes(g);
+    default:
+      return network_of_texts(g);
+  }
 }
 
 }  // namespace

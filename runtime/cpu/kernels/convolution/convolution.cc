@@ -21,7 +21,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (pointwise_) return pointwise_->absorb(planner, chain);
     Epilogue longer = convolution_.epilogue;
     // With open sizes too, since the library would generate code for each set of them.
-    const bool is_ours = own_ || (planner.options().open_sizes && convolution_.image());
+    const bool is_ours = own_ || (planner.options().open_sizes && (convolution_.image() || convolution_.volume()));
     if (!longer.absorb(planner, chain) || (is_ours && !longer.simple(planner.options().isa))) return false;
     convolution_.epilogue = std::move(longer);
     return true;
@@ -60,6 +60,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const FoldedConvolution &a = convolution_, &b = plan->convolution_;
     if (a.input != b.input || a.floor != b.floor) return false;
     if (!(a.is_by_channel() && b.is_by_channel()) && !(a.is_one_by_one() && b.is_one_by_one())) return false;
+    if (a.image()->images != b.image()->images) return false;  // planes of a volume as images in one, as rows in the other
     if (!plan->epilogue_without_parallel().operations().empty()) return false;
     const std::vector<ValueId>& additions = a.epilogue.additions();
     if (std::find(additions.begin(), additions.end(), addend) == additions.end()) return false;
@@ -84,7 +85,10 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (!parallel_.empty() && emit_sum(planner, result)) return;
     for (const auto& [addend, plan] : parallel_) plan->emit(planner, addend);
     if (own_ && convolution_.shape.transposed) return add_transposed_convolution(planner, convolution_, result);
-    if (!convolution_.image() || !convolution_.epilogue.simple(planner.options().isa)) {
+    const bool is_simple = convolution_.epilogue.simple(planner.options().isa).has_value();
+    if (!convolution_.image() && convolution_.volume() && is_simple && planner.options().open_sizes) {
+      add_volume_convolution(planner, convolution_, result);
+    } else if (!convolution_.image() || !is_simple) {
       add_library_convolution(planner, convolution_, result, false);
     } else if (pointwise_) {
       add_separable_convolution(planner, convolution_, pointwise_->convolution_, result);

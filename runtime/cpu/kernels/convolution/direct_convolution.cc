@@ -1,4 +1,4 @@
-// Convolutions as matrix products whose left side is the image in place.
+// Convolutions of images and volumes as matrix products whose left side is the image in place.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -22,9 +22,11 @@ constexpr double kMultiplications = 100;  // a nanosecond
 constexpr double kCopied = 8;             // floats
 
 // Are windows single pixels, all inside the image?
-bool is_of_single_pixels(const ImageShape& s) {
-  return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 &&
-         (s.out_height - 1) * s.strides[0] < s.height && (s.out_width - 1) * s.strides[1] < s.width;
+bool is_of_single_pixels(const VolumeShape& shape) {
+  const ImageShape& s = shape.image;
+  return shape.axis.planes == 1 && shape.axis.kernel == 1 && shape.axis.out_planes == 1 && s.group == 1 && s.kernel[0] == 1 &&
+         s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 && (s.out_height - 1) * s.strides[0] < s.height &&
+         (s.out_width - 1) * s.strides[1] < s.width;
 }
 
 // All results of such windows as one row of pixels.
@@ -37,21 +39,22 @@ ImageShape in_a_row(ImageShape s) {
 
 class DirectConvolution final : public Kernel {
  public:
-  DirectConvolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
-      : given_(shape),
-        s_(is_of_single_pixels(shape) ? in_a_row(shape) : shape),
+  DirectConvolution(const VolumeShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+      : given_(shape.image),
+        s_(is_of_single_pixels(shape) ? in_a_row(given_) : given_),
+        axis_(shape.axis),
         finish_(std::move(finish)),
         loops_(loops_for<ConvolutionLoops>(isa)) {
     const auto& s = s_;
     padded_width_ = std::max((s.out_width - 1) * s.strides[1] + (s.kernel[1] - 1) * s.dilations[1] + 1, s.width);
-    gathered_ = is_of_single_pixels(given_) && !is_pointwise(given_);
+    gathered_ = is_of_single_pixels(shape) && !is_pointwise(given_);
     copied_ = s.pads_begin[1] > 0 || padded_width_ > s.width;
     if (copied_) padded_width_ = std::max(padded_width_, s.pads_begin[1] + s.width);
     const bool touching = s.group == 1 && s.dilations[1] == 1;  // a window row's pixels are adjacent
     const std::int64_t inputs = s.channels / s.group;
     tile_.width = touching ? 1 : s.kernel[1];
     tile_.length = touching ? s.kernel[1] * inputs : inputs;
-    const std::int64_t window = s.kernel[0] * s.kernel[1], per_group = s.outputs / s.group;
+    const std::int64_t window = axis_.kernel * s.kernel[0] * s.kernel[1], per_group = s.outputs / s.group;
     panels_ = Panels(s.group, per_group, window * inputs, loops_);
     panels_.set(weights.prepared("direct " + std::to_string(loops_.lanes), panels_.bytes(), [&](std::byte* to) {
       const Tensor plain = weights.plain();
@@ -101,15 +104,14 @@ class DirectConvolution final : public Kernel {
   }
 
   std::size_t scratch_bytes() const override {
-    return copied_ || gathered_ ? sizeof(float) * static_cast<std::size_t>(s_.images * s_.height * padded_width_ * s_.channels)
-                                : 0;
+    return copied_ || gathered_ ? sizeof(float) * static_cast<std::size_t>(rows_of_images() * padded_width_ * s_.channels) : 0;
   }
 
   void run(const Call& call) const override {
     const float* x = reinterpret_cast<const float*>(call.inputs[0]);
     if (copied_) {
       float* const to = reinterpret_cast<float*>(call.scratch);
-      const std::int64_t rows = s_.images * s_.height;
+      const std::int64_t rows = rows_of_images();
       call.workers.for_each(
           rows, static_cast<double>(rows * padded_width_ * s_.channels) / kCopied,
           [&](std::int64_t row, int) { pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels); });
@@ -124,13 +126,12 @@ class DirectConvolution final : public Kernel {
     }
     const std::int64_t parts = (s_.out_width + part_ - 1) / part_, strips = (s_.out_height + strip_ - 1) / strip_;
     const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
-    const std::int64_t pixels = s_.images * s_.out_height * s_.out_width;
+    const std::int64_t images = s_.images * axis_.out_planes, pixels = images * s_.out_height * s_.out_width;
     const double multiplications =
         static_cast<double>(pixels) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
-    call.workers.for_each(sets * s_.images * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
-      const std::int64_t part = unit % parts, strip = unit / parts % strips, image = unit / parts / strips % s_.images;
-      const std::int64_t set = unit / parts / strips / s_.images, begin = set * together_,
-                         end = std::min(all, begin + together_);
+    call.workers.for_each(sets * images * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
+      const std::int64_t part = unit % parts, strip = unit / parts % strips, image = unit / parts / strips % images;
+      const std::int64_t set = unit / parts / strips / images, begin = set * together_, end = std::min(all, begin + together_);
       const Pixels pixels{image, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
                           std::min(part_, s_.out_width - part * part_)};
       for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, pixels);
@@ -141,6 +142,8 @@ class DirectConvolution final : public Kernel {
   }
 
  private:
+  std::int64_t rows_of_images() const { return s_.images * axis_.planes * s_.height; }
+
   void pad_row(float* to, const float* from) const {
     const std::int64_t c = s_.channels, before = s_.pads_begin[1] * c, count = s_.width * c;
     std::fill(to, to + before, 0.0f);
@@ -155,24 +158,42 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t q = 0; q < given_.out_width; ++q, pixel += given_.strides[1] * c) to = std::copy_n(pixel, c, to);
   }
 
-  // A range of columns in some rows of a result.
+  // A range of columns in some rows of a result's plane.
   struct Pixels {
     std::int64_t image, begin, end;  // rows
     std::int64_t first, count;       // columns
   };
+  // Rows of a plane of the window, and the plane of the volumes that it reads.
+  struct WindowRows {
+    std::int64_t plane, from, to;
+    std::int64_t image = 0;
+    bool inside = true, first = true, last = true;  // inside the volume; the first and last rows of the whole window
+  };
 
   void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels) const {
-    if (!by_window_row_) {
-      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, 0, s_.kernel[0]);
-      return;
+    for (std::int64_t k = 0; k < axis_.kernel; ++k) {
+      WindowRows rows{k, 0, s_.kernel[0]};
+      const std::int64_t plane = pixels.image % axis_.out_planes * axis_.stride + k * axis_.dilation - axis_.pad_begin;
+      rows.inside = plane >= 0 && plane < axis_.planes;
+      rows.image = pixels.image / axis_.out_planes * axis_.planes + plane;
+      rows.first = k == 0, rows.last = k + 1 == axis_.kernel;
+      compute(call, x, p, pixels, rows);
     }
-    for (std::int64_t k = 0; k < s_.kernel[0]; ++k)
-      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, k, k + 1);
   }
 
-  // Adds the products of the window's rows from `from` to `to` to those of earlier rows.
-  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row, std::int64_t from,
-               std::int64_t to) const {
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, const WindowRows& rows) const {
+    const std::int64_t step = by_window_row_ ? 1 : rows.to;
+    for (std::int64_t k = 0; k < rows.to; k += step) {
+      WindowRows some = rows;
+      some.from = k, some.to = k + step;
+      some.first = rows.first && k == 0, some.last = rows.last && some.to == rows.to;
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, some);
+    }
+  }
+
+  // Adds the products of rows of the window to those of earlier rows.
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row,
+               const WindowRows& rows) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
     const std::int64_t top = row * s_.strides[0] - s_.pads_begin[0];
     // The window's rows inside the image; without dilation they are equal.
@@ -180,30 +201,29 @@ class DirectConvolution final : public Kernel {
     const std::int64_t lowest = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t highest =
         d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, lowest, s_.kernel[0]);
-    const bool first = from == 0, last = to == s_.kernel[0];
-    const std::int64_t end_of_rows = to, all_rows = to - from;
-    from = std::max(from, lowest);
-    to = std::min(to, highest);
+    const bool first = rows.first, last = rows.last;
+    const std::int64_t from = std::max(rows.from, lowest), to = rows.inside ? std::min(rows.to, highest) : from;
     if (from >= to && !first && !last) return;
     ConvolutionLoops::Tile t = tile_;
     t.vectors = panels_.vectors(panel);
     t.columns = panels_.columns(panel);
     const std::int64_t height = std::max<std::int64_t>(0, to - from);
-    const float* const w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
+    const float* const w =
+        panels_.data(group, panel) + (rows.plane * s_.kernel[0] + from) * t.width * t.length * t.vectors * loops_.lanes;
     const float* const bias =
         bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
     const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
     // The tiles of a part ask for the weights behind these, some of them each.
     const std::int64_t row_floats = t.vectors * loops_.lanes, terms = t.width * t.length;
-    const std::int64_t tiles = blocks * (pixels.end - pixels.begin), asked = all_rows * terms;
-    const float* const behind = panels_.data(group, panel) + end_of_rows * terms * row_floats;
+    const std::int64_t tiles = blocks * (pixels.end - pixels.begin), asked = (rows.to - rows.from) * terms;
+    const float* const behind = panels_.data(group, panel) + (rows.plane * s_.kernel[0] + rows.to) * terms * row_floats;
     if (tiles > 1) t.ahead_step = 4 * row_floats / tiles + 1;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
       const std::int64_t pixel = (pixels.image * s_.out_height + row) * s_.out_width + begin;
-      const std::int64_t at = height > 0 ? (pixels.image * s_.height + top + from * d) * padded_width_ : 0;
+      const std::int64_t at = height > 0 ? (rows.image * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
@@ -252,6 +272,7 @@ class DirectConvolution final : public Kernel {
   }
 
   ImageShape given_, s_;
+  PlaneAxis axis_;
   Finish finish_;
   const ConvolutionLoops& loops_;
   Panels panels_;
@@ -268,6 +289,11 @@ class DirectConvolution final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_direct_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                int threads) {
+  return make_volume_convolution({shape, {}}, weights, std::move(finish), isa, threads);
+}
+
+std::unique_ptr<Kernel> make_volume_convolution(const VolumeShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                 int threads) {
   return std::make_unique<DirectConvolution>(shape, weights, std::move(finish), isa, threads);
 }
@@ -291,7 +317,7 @@ std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const
                            return result;
                          },
                          origin, weights[0].prepare};
-  return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa, threads);
+  return make_direct_convolution(s, together, std::move(finish), isa, threads);
 }
 
 }  // namespace rewright::cpu

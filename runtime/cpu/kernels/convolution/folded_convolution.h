@@ -22,8 +22,10 @@ struct FoldedConvolution {
   std::optional<ConvolutionPrimitive> with_bias = {};  // the library's kernel for all of this with a bias, cached
 
   // ---- For our own kernels
-  // With constant weights, over one or two axes; otherwise nullopt.
+  // With constant weights; otherwise nullopt.
   std::optional<ImageShape> image() const { return constant_weights ? shape.image() : std::nullopt; }
+  // As above, where some group has several channels: others are the library's.
+  std::optional<VolumeShape> volume() const;
   bool is_by_channel() const;
   bool is_one_by_one() const;
 

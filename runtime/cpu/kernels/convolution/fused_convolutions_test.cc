@@ -55,6 +55,50 @@ TEST_CASE("convolutions of random shapes") {
   }
 }
 
+// Windows that are planes or columns are those of images; with open sizes the others are our own as well.
+TEST_CASE("convolutions of volumes, of random shapes") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const bool by_channel = b.pick(0, 5) == 0, apart = b.pick(0, 1) == 0;
+    const std::int64_t group = by_channel || b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
+    const std::int64_t in = by_channel ? group : group * b.pick(2, 20), out = group * b.pick(1, 40);
+    Sizes x{b.pick(1, 2), in}, w{out, in / group};
+    Indices strides, dilations, begin, end;
+    const std::int64_t kept = b.pick(0, 7);  // axes along which windows have one position, as bits
+    for (int a = 0; a < 3; ++a) {
+      const bool keeps = apart && (kept >> a & 1) != 0;
+      w.push_back(keeps ? 1 : b.pick(1, 3));
+      strides.emplace_back(keeps ? 1 : b.pick(1, 2));
+      dilations.emplace_back(b.pick(1, 2));
+      begin.emplace_back(keeps ? 0 : b.pick(0, 3));
+      end.emplace_back(keeps ? 0 : b.pick(0, 3));
+      x.push_back(b.pick(5, 9));
+    }
+    const ValueId input = b.input(x);
+    ValueId y = node(
+        b.graph, "Conv", {input, b.constant(w), b.constant({out})},
+        {{"strides", strides}, {"dilations", dilations}, {"pads_begin", begin}, {"pads_end", end}, {"group", Index(group)}})[0];
+    if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
+    if (b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
+    if (b.pick(0, 3) == 0) y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
+    b.check(y);
+    const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
+    for (const Isa isa : tested_isas()) {
+      PlanOptions options;
+      options.isa = isa;
+      options.threads = 1 + static_cast<int>(seed % 3);
+      options.piece_nanoseconds = 0;
+      options.open_sizes = true;
+      PlanRunner runner(make_plan(b.graph, options));
+      INFO("isa " << cpu::name(isa));
+      testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
+      for (const Step& step : runner.plan().steps)
+        CHECK((by_channel || step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
+    }
+  }
+}
+
 TEST_CASE("depthwise convolutions") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);

@@ -33,8 +33,9 @@ memory::desc ConvolutionShape::weights() const {
 
 namespace {
 
+// Over the last two axes, or the only one.
 ImageShape image_of(const ConvolutionShape& s) {
-  const std::size_t axes = s.x.size() - 2;
+  const std::size_t all = s.x.size() - 2, axes = std::min<std::size_t>(all, 2), first = all - axes;
   ImageShape p;
   p.images = s.x[0];
   p.channels = s.x[1];
@@ -42,12 +43,12 @@ ImageShape image_of(const ConvolutionShape& s) {
   p.width = s.x.back();
   p.out_width = s.y.back();
   if (axes == 2) {
-    p.height = s.x[2];
-    p.out_height = s.y[2];
+    p.height = s.x[2 + first];
+    p.out_height = s.y[2 + first];
   }
   p.group = s.group;
-  for (std::size_t a = 0; a < axes; ++a) {
-    const std::size_t to = 2 - axes + a;
+  for (std::size_t a = first; a < all; ++a) {
+    const std::size_t to = 2 - all + a;
     p.kernel[to] = s.w[2 + a];
     p.strides[to] = s.strides[a];
     p.dilations[to] = s.dilations[a] + 1;
@@ -56,11 +57,43 @@ ImageShape image_of(const ConvolutionShape& s) {
   return p;
 }
 
+// Does each position of the result only read the one of its own along an axis?
+bool keeps_apart(const ImageShape& s, int axis) {
+  const bool same = axis == 0 ? s.out_height == s.height : s.out_width == s.width;
+  return same && s.kernel[axis] == 1 && s.strides[axis] == 1 && s.pads_begin[axis] == 0;
+}
+bool keeps_apart(const PlaneAxis& a) { return a.out_planes == a.planes && a.kernel == 1 && a.stride == 1 && a.pad_begin == 0; }
+
+std::optional<ImageShape> as_image(VolumeShape v) {
+  ImageShape& s = v.image;
+  if (keeps_apart(v.axis)) {
+    s.images *= v.axis.planes;
+    return s;
+  }
+  if (!keeps_apart(s, 0) || !keeps_apart(s, 1)) return std::nullopt;
+  s.width *= s.height;
+  s.out_width = s.width;
+  s.height = v.axis.planes;
+  s.out_height = v.axis.out_planes;
+  s.kernel[0] = v.axis.kernel;
+  s.strides[0] = v.axis.stride;
+  s.dilations[0] = v.axis.dilation;
+  s.dilations[1] = 1;
+  s.pads_begin[0] = v.axis.pad_begin;
+  return s;
+}
+
 }  // namespace
 
 std::optional<ImageShape> ConvolutionShape::image() const {
-  if (transposed || x.size() > 4) return std::nullopt;
+  if (transposed) return std::nullopt;
+  if (const std::optional<VolumeShape> three = volume()) return as_image(*three);
   return image_of(*this);
+}
+
+std::optional<VolumeShape> ConvolutionShape::volume() const {
+  if (transposed || x.size() != 5) return std::nullopt;
+  return VolumeShape{image_of(*this), {x[2], y[2], w[2], strides[0], dilations[0] + 1, pads_begin[0]}};
 }
 
 std::optional<ImageShape> ConvolutionShape::transposed_image() const {

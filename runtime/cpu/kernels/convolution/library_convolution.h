@@ -21,8 +21,11 @@ struct ConvolutionShape {
   // The weights in oneDNN's form: [group,] outputs, inputs, window.
   dnnl::memory::desc weights() const;
   std::size_t output_axis() const { return transposed ? 1 : 0; }
-  // The form for our own kernels: over two axes, or over one as images of one row.
+  // The form for our own kernels: over two axes; over one as images of one row; over three if windows are planes or columns,
+  // with planes as images or as rows.
   std::optional<ImageShape> image() const;
+  // Over three axes; otherwise nullopt.
+  std::optional<VolumeShape> volume() const;
   // For a transposed convolution without groups and without empty tensors.
   std::optional<ImageShape> transposed_image() const;
 };

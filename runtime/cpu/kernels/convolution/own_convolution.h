@@ -1,4 +1,4 @@
-// Our own convolutions for channels-last images: direct, and by transforms.
+// Our own convolutions for channels-last images and volumes: direct, and by transforms.
 #pragma once
 
 #include <functional>
@@ -42,6 +42,8 @@ struct Weights {
 
 // A step with the image and the addend (if any) as inputs and the result as output, all channels-last.
 std::unique_ptr<Kernel> make_direct_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                int threads);
+std::unique_ptr<Kernel> make_volume_convolution(const VolumeShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                 int threads);
 
 // The sum of 1x1 convolutions of the same image, each with weights of its own.

@@ -59,6 +59,14 @@ void add_own_convolution(Planner& planner, const FoldedConvolution& c, Convoluti
   add_step(planner, c.input, c.epilogue, std::move(kernel), target);
 }
 
+void add_volume_convolution(Planner& planner, const FoldedConvolution& c, ValueId result) {
+  Finish finish = c.finish(planner);
+  const int target = add_target(planner, result, finish);
+  auto kernel = make_volume_convolution(*c.volume(), c.weights(planner), std::move(finish), planner.options().isa,
+                                        planner.options().threads);
+  add_step(planner, c.input, c.epilogue, std::move(kernel), target);
+}
+
 void add_transposed_convolution(Planner& planner, const FoldedConvolution& c, ValueId result) {
   auto kernel = make_transposed_convolution(*c.shape.transposed_image(), c.weights(planner), c.finish(planner),
                                             planner.options().isa, planner.options().threads);
