@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "graph/execute.h"
 #include "graph/sized.h"
@@ -64,20 +65,20 @@ std::vector<bool> find_values(const Graph& graph) {
 OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::move(graph)) {
   part_ = used.empty() ? graph_ : part_of(graph_, used);
   open_values_ = find_open_values(graph_), open_values_of_part_ = find_open_values(part_);
-  for (const auto& node : part_.nodes()) nodes_.push_back({node, !is_sized(node->attributes)});
-  const auto open = std::find_if(nodes_.begin(), nodes_.end(), [](const UsedNode& node) { return node.is_open; });
+  for (const auto& node : part_.nodes()) nodes_.push_back(used_node(node));
+  const auto open = std::find_if(nodes_.begin(), nodes_.end(), [](const UsedNode& node) { return node.is_open(); });
   first_open_ = static_cast<std::size_t>(open - nodes_.begin());
   const std::vector<bool> is_there = find_values(part_);
   for (ValueId id = 0; id < part_.value_count(); ++id) {
     const Value& value = part_.value(id);
     if (is_there[id] && has_open_sizes(value))
-      values_.push_back({id, numbers_of(value.type.shape), numbers_of(value.contents.value_or(Indices()))});
+      values_.push_back({id, numbers_of_sizes(value.type.shape), numbers_of_sizes(value.contents.value_or(Indices()))});
   }
   // Sizes that the graph has assumed away may be those of unused values alone.
   const std::vector<bool> is_anywhere = find_values(graph_);
   for (ValueId id = 0; id < graph_.value_count(); ++id)
     if (is_anywhere[id] && has_open_sizes(graph_.value(id)))
-      numbers_of(graph_.value(id).type.shape), numbers_of(graph_.value(id).contents.value_or(Indices()));
+      numbers_of_sizes(graph_.value(id).type.shape), numbers_of_sizes(graph_.value(id).contents.value_or(Indices()));
   for (const auto& node : graph_.nodes())
     if (node->op != nullptr) find_requirements(*node);
 }
@@ -86,17 +87,37 @@ const std::vector<bool>& OpenGraph::open_values(const Graph& sized) const {
   return sized.value_count() == open_values_.size() ? open_values_ : open_values_of_part_;  // equal if nothing was left out
 }
 
-std::size_t OpenGraph::number_of(const Index& expression) {
-  const auto at =
-      static_cast<std::size_t>(std::find(expressions_.begin(), expressions_.end(), expression) - expressions_.begin());
-  if (at == expressions_.size()) expressions_.push_back(expression);
-  return at;
+std::size_t OpenGraph::number_of_size(const Index& expression) {
+  const std::size_t number = expressions_.add(expression);
+  if (is_size_.size() <= number) is_size_.resize(number + 1);
+  is_size_[number] = true;
+  return number;
 }
 
-std::vector<std::size_t> OpenGraph::numbers_of(const Indices& expressions) {
+std::vector<std::size_t> OpenGraph::numbers_of_sizes(const Indices& expressions) {
   std::vector<std::size_t> numbers;
-  for (const Index& expression : expressions) numbers.push_back(number_of(expression));
+  for (const Index& expression : expressions) numbers.push_back(number_of_size(expression));
   return numbers;
+}
+
+OpenGraph::UsedNode OpenGraph::used_node(const std::shared_ptr<const Node>& node) {
+  UsedNode used{node, {}};
+  if (is_sized(node->attributes)) return used;
+  Node rest = *node;
+  for (std::size_t place = 0; place < rest.attributes.size(); ++place) {
+    OpenAttribute open{place, {}};
+    if (const auto* const index = std::get_if<Index>(&rest.attributes[place]); index != nullptr && !index->is_constant()) {
+      open.numbers.push_back(expressions_.add(*index));
+      rest.attributes[place] = Index();
+    }
+    if (const auto* const list = std::get_if<Indices>(&rest.attributes[place]); list != nullptr && !all_constant(*list)) {
+      for (const Index& index : *list) open.numbers.push_back(expressions_.add(index));
+      rest.attributes[place] = Indices();
+    }
+    if (!open.numbers.empty()) used.attributes.push_back(std::move(open));
+  }
+  used.node = std::make_shared<const Node>(std::move(rest));
+  return used;
 }
 
 void OpenGraph::find_requirements(const Node& node) {
@@ -107,9 +128,10 @@ void OpenGraph::find_requirements(const Node& node) {
   try {
     const auto operands = graph_.operand_types(node);
     const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(operands)).types_only());
-    for (const Requirement& r : definition.requirements())
-      if (std::find(requirements_.begin(), requirements_.end(), r.condition) == requirements_.end())
-        requirements_.push_back(r.condition);
+    for (const Requirement& r : definition.requirements()) {
+      const NumberedCondition c{expressions_.add(r.condition.left), r.condition.relation, expressions_.add(r.condition.right)};
+      if (std::find(requirements_.begin(), requirements_.end(), c) == requirements_.end()) requirements_.push_back(c);
+    }
     for (std::size_t k = 0; k < node.outputs.size() && k < definition.outputs().size(); ++k)
       if (node.outputs[k] != kNoValue && graph_.value(node.outputs[k]).shape_known)
         is_regular_ = is_regular_ && definition.outputs()[k].type.shape == graph_.value(node.outputs[k]).type.shape;
@@ -119,15 +141,13 @@ void OpenGraph::find_requirements(const Node& node) {
 }
 
 Graph OpenGraph::with_sizes(const Substitution& sizes) const {
-  Indices numbers;
+  const Indices numbers = expressions_.values(sizes);
   bool is_certain = is_regular_;
-  for (const Index& expression : expressions_) {
-    numbers.push_back(substitute(expression, sizes));
-    is_certain = is_certain && !is_special(expression, numbers.back());
-  }
+  for (std::size_t n = 0; n < is_size_.size() && is_certain; ++n)
+    is_certain = !is_size_[n] || !is_special(expressions_[n], numbers[n]);
   for (std::size_t r = 0; r < requirements_.size() && is_certain; ++r) {
-    const Condition& c = requirements_[r];
-    is_certain = Condition{substitute(c.left, sizes), c.relation, substitute(c.right, sizes)}.decided() != false;
+    const NumberedCondition& c = requirements_[r];
+    is_certain = Condition{numbers[c.left], c.relation, numbers[c.right]}.decided() != false;
   }
   if (!is_certain) return graph::with_sizes(graph_, sizes);  // every node by itself; names the one that does not fit
   Graph result = part_;
@@ -149,12 +169,18 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
   result.drop_nodes_from(first_open_);  // their memory is used again
   for (std::size_t n = first_open_; n < nodes_.size(); ++n) {
     const UsedNode& used = nodes_[n];
-    if (!used.is_open) {
+    if (!used.is_open()) {
       result.add_shared(used.node);
       continue;
     }
     Node changed = *used.node;
-    changed.attributes = substitute(used.node->attributes, sizes);
+    for (const OpenAttribute& open : used.attributes) {
+      AttributeValue& attribute = changed.attributes[open.place];
+      if (auto* const index = std::get_if<Index>(&attribute))
+        *index = numbers[open.numbers[0]];
+      else
+        attribute = numbered(open.numbers);
+    }
     result.add_raw(std::move(changed));
   }
   std::vector<GraphOutput> outputs(result.outputs().begin(), result.outputs().end());

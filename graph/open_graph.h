@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/size_expressions.h"
 
 namespace rewright::graph {
 
@@ -32,23 +33,36 @@ class OpenGraph {
     ValueId id;
     std::vector<std::size_t> shape, contents;  // expressions, by number
   };
-  struct UsedNode {
-    std::shared_ptr<const Node> node;
-    bool is_open;  // are its attributes?
+  struct OpenAttribute {
+    std::size_t place;
+    std::vector<std::size_t> numbers;  // of its expressions
   };
-  std::size_t number_of(const Index& expression);
-  std::vector<std::size_t> numbers_of(const Indices& expressions);
+  struct UsedNode {
+    std::shared_ptr<const Node> node;  // without the attributes that are open
+    std::vector<OpenAttribute> attributes;
+    bool is_open() const { return !attributes.empty(); }
+  };
+  UsedNode used_node(const std::shared_ptr<const Node>& node);
+  struct NumberedCondition {
+    std::size_t left;
+    Condition::Relation relation;
+    std::size_t right;
+    friend bool operator==(const NumberedCondition&, const NumberedCondition&) = default;
+  };
+  std::size_t number_of_size(const Index& expression);
+  std::vector<std::size_t> numbers_of_sizes(const Indices& expressions);
   void find_requirements(const Node& node);
 
   Graph graph_;
-  Graph part_;                      // that is returned
-  std::vector<UsedNode> nodes_;     // of the part ...
-  std::size_t first_open_ = 0;      // ... those before this one are returned as they are
-  std::vector<OpenValue> values_;   // of the part
-  std::vector<Index> expressions_;  // all different
+  Graph part_;                     // that is returned
+  std::vector<UsedNode> nodes_;    // of the part ...
+  std::size_t first_open_ = 0;     // ... those before this one are returned as they are
+  std::vector<OpenValue> values_;  // of the part
+  SizeExpressions expressions_;    // of sizes and contents, and of requirements
+  std::vector<bool> is_size_;      // by expression: is it one of the former?
   std::vector<bool> open_values_, open_values_of_part_;
-  std::vector<Condition> requirements_;  // of all nodes
-  bool is_regular_ = true;               // the requirements are all that nodes need for the types that the graph says
+  std::vector<NumberedCondition> requirements_;  // of all nodes
+  bool is_regular_ = true;                       // the requirements are all that nodes need for the types that the graph says
 };
 
 }  // namespace rewright::graph
