@@ -29,18 +29,21 @@ std::vector<Condition> Operand::inside(const Indices& position) const {
 Element Operand::broadcast(const Indices& position) const {
   const std::size_t skipped = position.size() - rank();
   Indices mine;
+  mine.reserve(rank());
   for (std::size_t a = 0; a < rank(); ++a) mine.push_back(size(a).constant() == 1 ? Index(0) : position[skipped + a]);
   return (*this)(mine);
 }
 
 Inputs Inputs::of(std::span<const TensorType> types) {
   std::vector<Operand> operands;
+  operands.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) operands.emplace_back(static_cast<int>(i), types[i]);
   return Inputs(std::move(operands));
 }
 
 Inputs Inputs::of(std::span<const std::optional<TensorType>> types) {
   std::vector<Operand> operands;
+  operands.reserve(types.size());
   for (std::size_t i = 0; i < types.size(); ++i)
     operands.push_back(types[i] ? Operand(static_cast<int>(i), *types[i]) : Operand());
   return Inputs(std::move(operands));
@@ -80,6 +83,7 @@ void Definition::require_same_type(const Operand& a, const Operand& b) {
 void Definition::output(DataType type, Indices shape, const std::function<Element(const Indices&)>& element) {
   Output out{{type, std::move(shape)}, {}, nullptr};
   if (wants_elements_) {
+    out.position.reserve(out.type.rank());
     for (std::size_t a = 0; a < out.type.rank(); ++a) out.position.push_back(Index::fresh("i" + std::to_string(a)));
     // An empty output has no element to evaluate, and positions in it may make no sense (channels of a group, of 0 groups).
     const bool is_number = is_real(type) || is_integer(type) || type == DataType::kBool;

@@ -7,14 +7,11 @@
 
 namespace rewright::runtime {
 
-std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment) {
-  return assign_offsets(extents, alignment, [&](std::size_t a, std::size_t b) {
-    return extents[a].first <= extents[b].last && extents[b].first <= extents[a].last;
-  });
-}
+namespace {
 
-std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
-                           const std::function<bool(std::size_t, std::size_t)>& meet) {
+// `meet` is asked for every two of them.
+template <class Meet>
+std::size_t place(std::span<Extent> extents, std::size_t alignment, const Meet& meet) {
   const auto aligned = [&](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -43,6 +40,19 @@ std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
     total = std::max(total, extent.offset + needed);
   }
   return total;
+}
+
+}  // namespace
+
+std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment) {
+  return place(extents, alignment, [&](std::size_t a, std::size_t b) {
+    return extents[a].first <= extents[b].last && extents[b].first <= extents[a].last;
+  });
+}
+
+std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
+                           const std::function<bool(std::size_t, std::size_t)>& meet) {
+  return place(extents, alignment, meet);
 }
 
 }  // namespace rewright::runtime

@@ -1,6 +1,7 @@
 #include "runtime/planning/affine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rewright::planning {
 
@@ -108,23 +109,24 @@ std::optional<Affine> Variables::affine(const Index& index) const {
   if (index.is_constant()) return result;
   for (const Monomial& monomial : index.polynomial()->monomials) {
     // At most one factor may vary.
-    Affine term;
-    term.constant = monomial.coefficient;
+    std::int64_t scale = monomial.coefficient;
+    std::optional<Affine> varies;
     for (const AtomPointer& factor : monomial.factors) {
-      const auto f = affine_atom(*factor);
+      auto f = affine_atom(*factor);
       if (!f) return std::nullopt;
-      if (f->is_constant()) {
-        term.constant *= f->constant;
-        for (std::int64_t& c : term.coefficients) c *= f->constant;
-      } else if (term.is_constant()) {
-        Affine scaled;
-        scaled.add(*f, term.constant);
-        term = scaled;
-      } else {
+      if (f->is_constant())
+        scale *= f->constant;
+      else if (!varies)
+        varies = std::move(f);
+      else
         return std::nullopt;
-      }
     }
-    result.add(term, 1);
+    if (!varies)
+      result.constant += scale;
+    else if (scale == 1 && result.coefficients.empty())
+      varies->constant += result.constant, result = *std::move(varies);
+    else
+      result.add(*varies, scale);
   }
   return result;
 }

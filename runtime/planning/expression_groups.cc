@@ -97,7 +97,7 @@ class ExpressionGroups {
   bool may_add(const Growing& group, ValueId operand) const {
     const int producer = p_.producers[operand];
     if (group.members.contains(producer) || !p_.is_free(producer) || p_.uses.is_output(operand)) return false;
-    const auto& users = p_.uses.nodes(operand);
+    const auto users = p_.uses.nodes(operand);
     return std::all_of(users.begin(), users.end(), [&](std::int32_t u) { return group.members.contains(u); }) &&
            p_.has_denotation(producer);
   }
@@ -127,7 +127,7 @@ class ExpressionGroups {
   bool is_computed_again_dearly(int producer, ValueId operand) {
     const Traits& produced = p_.traits(producer);
     if (produced.reduces && !p_.uses.nodes(operand).empty()) return true;
-    const auto& users = p_.uses.nodes(operand);
+    const auto users = p_.uses.nodes(operand);
     return produced.operations > kCheap && std::any_of(users.begin(), users.end(), [&](std::int32_t u) {
              return p_.traits(u).reduces || elements(u) > elements(producer);
            });

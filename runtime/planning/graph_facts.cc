@@ -69,9 +69,10 @@ std::vector<bool> planned_nodes(const Graph& graph) {
 
 Description describe(const Graph& graph, const std::vector<int>& nodes, bool counts_operations) {
   Description result;
+  const std::string* name = nullptr;
   for (const int n : nodes) {
     const Node& node = *graph.nodes()[static_cast<std::size_t>(n)];
-    if (node.origin && !node.origin->name.empty()) result.node = node.origin->name;
+    if (node.origin && !node.origin->name.empty()) name = &node.origin->name;
     result.operators += (result.operators.empty() ? "" : "+") + (node.op == nullptr ? "?" : node.op->name());
     if (node.op == nullptr || !counts_operations) continue;
     const Definition definition = define(graph, node);
@@ -79,6 +80,7 @@ Description describe(const Graph& graph, const std::vector<int>& nodes, bool cou
     const Output& output = definition.outputs()[0];
     if (all_constant(output.type.shape)) result.flops += operation_count(output);
   }
+  if (name != nullptr) result.node = *name;
   return result;
 }
 

@@ -157,7 +157,7 @@ class KernelGroups {
   // Absorbs a function of rows whose result is read by a product with a kernel.
   void absorb_rows(Group& group) {
     const int rows = p_.uses.only_node(group.result);
-    if (rows < 0 || !p_.is_free(rows)) return;
+    if (rows < 0 || !p_.is_free(rows) || !p_.has_denotation(rows) || !p_.traits(rows).reduces) return;
     const int next = p_.uses.only_node(p_.node(rows).outputs[0]);
     if (!is_ungrouped(next)) return;
     const auto kernel = kernels_.match(p_.node(next));
@@ -179,7 +179,10 @@ class KernelGroups {
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const {
     if (p_.uses.is_output(start)) return std::nullopt;
     const ValueInfo& given = kernels_.info(start);
-    Collected chain{{}, {start}};
+    if (p_.uses.nodes(start).empty()) return std::nullopt;
+    Collected chain;
+    chain.nodes.reserve(kMaxChain), chain.values.reserve(kMaxChain + 1);
+    chain.values.push_back(start);
     while (chain.nodes.size() < kMaxChain) {
       const int next = next_user(chain);
       if (next < 0 || !may_follow(next, given)) return std::nullopt;
@@ -224,7 +227,7 @@ class KernelGroups {
 
   bool is_closed(const Collected& chain, ValueId last) const {
     for (const ValueId v : chain.values) {
-      const auto& users = p_.uses.nodes(v);
+      const auto users = p_.uses.nodes(v);
       const bool escapes = p_.uses.is_output(v) || users.empty() ||
                            std::any_of(users.begin(), users.end(), [&](std::int32_t u) { return !chain.has(u); });
       if (escapes != (v == last)) return false;

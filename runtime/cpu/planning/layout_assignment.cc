@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <queue>
 
 namespace rewright::cpu {
 
@@ -12,31 +11,35 @@ namespace {
 // with power estimation", 1970.
 class Network {
  public:
-  explicit Network(std::size_t nodes) : edges_(nodes) {}
-  void add(int from, int to, std::int64_t capacity, std::int64_t back = 0) {
-    edges_[from].push_back({to, static_cast<int>(edges_[to].size()), capacity});
-    edges_[to].push_back({from, static_cast<int>(edges_[from].size()) - 1, back});
+  explicit Network(std::size_t nodes) : first_(nodes + 1), level_(nodes), next_(nodes) {}
+  // All edges are added before the first one is used.
+  void add(int from, int to, std::int64_t capacity) {
+    edges_.push_back({to, capacity});
+    edges_.push_back({from, 0});
   }
   void saturate(int source, int sink) {
+    sort_edges();
     while (find_levels(source, sink)) {
-      next_.assign(edges_.size(), 0);
+      std::copy(first_.begin(), first_.end() - 1, next_.begin());
       while (push(source, sink, kInfinite) > 0) {
       }
     }
   }
   // After saturate: can the node reach the sink? Such nodes are on the sink's side of the minimum cut closest to the source.
   std::vector<bool> reaches(int sink) const {
-    std::vector<bool> result(edges_.size());
+    std::vector<bool> result(level_.size());
     std::vector<int> open{sink};
     result[sink] = true;
     while (!open.empty()) {
       const int n = open.back();
       open.pop_back();
-      for (const Edge& e : edges_[n])
-        if (!result[e.to] && edges_[e.to][e.reverse].left > 0) {
-          result[e.to] = true;
-          open.push_back(e.to);
+      for (int k = first_[n]; k < first_[n + 1]; ++k) {
+        const int to = edges_[of_node_[k]].to;
+        if (!result[to] && edges_[of_node_[k] ^ 1].left > 0) {
+          result[to] = true;
+          open.push_back(to);
         }
+      }
     }
     return result;
   }
@@ -44,52 +47,66 @@ class Network {
   static constexpr std::int64_t kInfinite = std::int64_t{1} << 60;
 
  private:
-  struct Edge {
-    int to, reverse;
+  struct Edge {  // the next or last one, of an even or odd number, is its reverse
+    int to;
     std::int64_t left;
   };
 
+  // Edges by the node that they leave.
+  void sort_edges() {
+    for (std::size_t e = 0; e < edges_.size(); ++e) ++first_[edges_[e ^ 1].to + 1];
+    for (std::size_t n = 1; n < first_.size(); ++n) first_[n] += first_[n - 1];
+    std::copy(first_.begin(), first_.end() - 1, next_.begin());
+    of_node_.resize(edges_.size());
+    for (std::size_t e = 0; e < edges_.size(); ++e) of_node_[next_[edges_[e ^ 1].to]++] = static_cast<int>(e);
+  }
+
   bool find_levels(int source, int sink) {
-    level_.assign(edges_.size(), -1);
+    level_.assign(level_.size(), -1);
     level_[source] = 0;
-    std::queue<int> open({source});
-    for (; !open.empty(); open.pop())
-      for (const Edge& e : edges_[open.front()])
+    open_.assign(1, source);
+    for (std::size_t done = 0; done < open_.size(); ++done) {
+      const int n = open_[done];
+      for (int k = first_[n]; k < first_[n + 1]; ++k) {
+        const Edge& e = edges_[of_node_[k]];
         if (e.left > 0 && level_[e.to] < 0) {
-          level_[e.to] = level_[open.front()] + 1;
-          open.push(e.to);
+          level_[e.to] = level_[n] + 1;
+          open_.push_back(e.to);
         }
+      }
+    }
     return level_[sink] >= 0;
   }
 
   // Augments one path, without recursion: networks are as deep as graphs are long.
   std::int64_t push(int source, int sink, std::int64_t most) {
-    std::vector<int> path{source};  // of nodes; next_ says which edge each is left by
-    while (path.back() != sink) {
-      const int n = path.back();
-      std::size_t& e = next_[n];
-      while (e < edges_[n].size() && (edges_[n][e].left <= 0 || level_[edges_[n][e].to] != level_[n] + 1)) ++e;
-      if (e < edges_[n].size()) {
-        path.push_back(edges_[n][e].to);
+    path_.assign(1, source);  // of nodes; next_ says which edge each is left by
+    while (path_.back() != sink) {
+      const int n = path_.back();
+      const auto leads_on = [&](const Edge& e) { return e.left > 0 && level_[e.to] == level_[n] + 1; };
+      int& k = next_[n];
+      while (k < first_[n + 1] && !leads_on(edges_[of_node_[k]])) ++k;
+      if (k < first_[n + 1]) {
+        path_.push_back(edges_[of_node_[k]].to);
       } else {
-        path.pop_back();
-        if (path.empty()) return 0;
-        ++next_[path.back()];
+        path_.pop_back();
+        if (path_.empty()) return 0;
+        ++next_[path_.back()];
       }
     }
-    path.pop_back();
-    for (const int n : path) most = std::min(most, edges_[n][next_[n]].left);
-    for (const int n : path) {
-      Edge& e = edges_[n][next_[n]];
-      e.left -= most;
-      edges_[e.to][e.reverse].left += most;
+    path_.pop_back();
+    for (const int n : path_) most = std::min(most, edges_[of_node_[next_[n]]].left);
+    for (const int n : path_) {
+      const int e = of_node_[next_[n]];
+      edges_[e].left -= most;
+      edges_[e ^ 1].left += most;
     }
     return most;
   }
 
-  std::vector<std::vector<Edge>> edges_;
-  std::vector<int> level_;
-  std::vector<std::size_t> next_;
+  std::vector<Edge> edges_;
+  std::vector<int> first_, of_node_;  // the numbers of a node's edges are of_node_[first_[n]], ...
+  std::vector<int> level_, next_, open_, path_;
 };
 
 // Capacities in units of a thousandth of a nanosecond.
@@ -103,24 +120,33 @@ std::int64_t capacity(double nanoseconds) {
 // channels-last copy exists although it is computed row-major", and the opposite. A reader forces the first one to the sink's
 // side, or the second one to the source's, which cuts the edge between that node and the step that computes the value.
 std::vector<bool> assign_layouts(std::span<const LayoutStep> steps, std::span<const double> changes) {
-  const int count = static_cast<int>(steps.size()), values = static_cast<int>(changes.size());
-  const int source = count + 2 * values, sink = source + 1;
+  const int count = static_cast<int>(steps.size());
+  std::vector<int> number(changes.size(), -1);  // of the values that are read
+  std::vector<int> read;
+  for (const LayoutStep& step : steps)
+    for (const int v : step.reads)
+      if (number[v] < 0) {
+        number[v] = static_cast<int>(read.size());
+        read.push_back(v);
+      }
+  const int values = static_cast<int>(read.size()), source = count + 2 * values, sink = source + 1;
   Network network(static_cast<std::size_t>(sink) + 1);
-  std::vector<int> computed_by(changes.size(), source);
+  std::vector<int> computed_by(read.size(), source);
   for (int s = 0; s < count; ++s)
-    for (const int v : steps[s].computes) computed_by[v] = s;
+    for (const int v : steps[s].computes)
+      if (number[v] >= 0) computed_by[number[v]] = s;
   for (int s = 0; s < count; ++s) {
     network.add(source, s, capacity(steps[s].channels_last));
     network.add(s, sink, capacity(steps[s].plain));
     for (const int v : steps[s].reads) {
-      network.add(count + v, s, Network::kInfinite);
-      network.add(s, count + values + v, Network::kInfinite);
+      network.add(count + number[v], s, Network::kInfinite);
+      network.add(s, count + values + number[v], Network::kInfinite);
     }
   }
   // Cutting a -> b costs if a is on the source's side and b on the sink's.
-  for (int v = 0; v < values; ++v) {
-    network.add(computed_by[v], count + v, capacity(changes[v]));
-    network.add(count + values + v, computed_by[v], capacity(changes[v]));
+  for (int n = 0; n < values; ++n) {
+    network.add(computed_by[n], count + n, capacity(changes[read[n]]));
+    network.add(count + values + n, computed_by[n], capacity(changes[read[n]]));
   }
   network.saturate(source, sink);
   std::vector<bool> side = network.reaches(sink);

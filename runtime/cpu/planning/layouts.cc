@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "runtime/cpu/planning/layout_assignment.h"
 
@@ -96,9 +97,8 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
     LayoutStep step{needs[g].plain, needs[g].channels_last, {}, {}};
     for (const ValueId v : chooses_layout(group) ? needs[g].operands : plain_operands(planner, group))
       if (is_image(planner, v)) step.reads.push_back(static_cast<int>(v));
-    std::vector<ValueId> computed{group.result};
-    if (group.result == kNoValue) computed = graph.nodes()[group.nodes.back()]->outputs;
-    for (const ValueId v : computed)
+    const std::vector<ValueId>& last = graph.nodes()[group.nodes.back()]->outputs;
+    for (const ValueId v : group.result == kNoValue ? std::span(last) : std::span(&group.result, 1))
       if (is_image(planner, v)) step.computes.push_back(static_cast<int>(v));
     steps.push_back(std::move(step));
   }

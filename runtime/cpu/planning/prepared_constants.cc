@@ -33,6 +33,8 @@ std::string folded_key(std::uint64_t name) {
 }  // namespace
 
 ConstantOrigin& ConstantOrigin::add(const Tensor& tensor) {
+  constexpr std::size_t kUsual = 256;  // bytes of keys
+  key_.reserve(kUsual);
   append(key_, tensor.bytes().data());
   append(key_, tensor.type());
   append(key_, tensor.sizes().size());

@@ -218,7 +218,7 @@ class Joining {
     for (std::size_t o = 0; o < chain.operands().size(); ++o) {
       const int first = group_with(chain.operands()[o]);
       if (first < 0 || product_in(groups_[static_cast<std::size_t>(first)]) == nullptr) continue;
-      const auto& users = uses_.nodes(chain.operands()[o]);
+      const auto users = uses_.nodes(chain.operands()[o]);
       const bool alone = !uses_.is_output(chain.operands()[o]) && std::all_of(users.begin(), users.end(), [&](int u) {
         return group_of_[static_cast<std::size_t>(u)] == static_cast<int>(g);
       });

@@ -194,9 +194,8 @@ bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa) {
 
 // Not supported unless the first operand is a bfloat16 tensor converted to float, and the weights are bfloat16 numbers.
 std::unique_ptr<NodePlan> plan_bfloat16_product(Planner& planner, const Node& node) {
-  if (!has_instructions(planner.options().isa)) return nullptr;
-  const auto x = widened_operand(planner, node.inputs[0]);
-  if (!x) return nullptr;
+  const auto x = widened_operand(planner, node.inputs[0]);  // most nodes have none
+  if (!x || !has_instructions(planner.options().isa)) return nullptr;
   const Tensor& w = planner.constant(node.inputs[1]);
   const auto m = w ? read_matrices(node, planner.info(*x).sizes, w.sizes()) : std::nullopt;
   if (!m) return nullptr;

@@ -417,8 +417,8 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   if (a.type != DataType::kFloat && a.type != DataType::kDouble) return nullptr;
   if (element_count(y.sizes) == 0) return nullptr;
   constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // BLAS counts in int
-  for (const ValueInfo& v : {a, b, y})
-    for (const std::int64_t s : v.sizes)
+  for (const ValueInfo* const v : {&a, &b, &y})
+    for (const std::int64_t s : v->sizes)
       if (s >= kLimit) return nullptr;
   const planning::ProductNode product = planning::read_product_node(node, a.sizes, b.sizes, y.sizes);
   Product p;
