@@ -220,10 +220,14 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
     return node.op != nullptr && !node.op->random() && !node.outputs.empty() &&
            std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId o) { return o == kNoValue || constant[o]; });
   };
+  bool has_constant_nodes = false;
   for (const auto& node : graph.nodes())
-    if (!is_constant_node(*node))
+    if (is_constant_node(*node))
+      has_constant_nodes = true;
+    else
       for (const ValueId i : node->inputs)
         if (i != kNoValue) wanted[i] = true;
+  if (!has_constant_nodes) return result;
   for (const GraphOutput& o : graph.outputs()) wanted[o.value] = true;
   for (ValueId v = 0; v < left_out.size(); ++v) wanted[v] = wanted[v] && !left_out[v];
   if (options.open_values != nullptr) leave_lookups(graph, options, is_constant_node, wanted);

@@ -1,6 +1,7 @@
 #include "runtime/cpu/planning/passes.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -110,19 +111,23 @@ Graph with_resizes_by_axis(Graph graph, const PlanOptions&) {
     if (!is_float || !x.shape_known || !all_constant(x.type.shape)) return {};
     return operators::resizes_by_axis(node.attributes, values(x.type.shape));
   };
+  std::map<const Node*, std::vector<Attributes>> divided;
+  for (const auto& node : graph.nodes())
+    if (std::vector<Attributes> steps = steps_of(graph, *node); !steps.empty()) divided.emplace(node.get(), std::move(steps));
+  if (divided.empty()) return graph;
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
-  if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& node) { return !steps_of(graph, *node).empty(); })) return graph;
   graph.drop_nodes_from(0);
   for (const auto& node : nodes) {
-    const std::vector<Attributes> steps = steps_of(graph, *node);
-    Node last = *node;
-    for (std::size_t s = 0; s + 1 < steps.size(); ++s) last.inputs = graph.add_node(*node->op, steps[s], last.inputs);
-    if (steps.empty()) {
+    const auto steps = divided.find(node.get());
+    if (steps == divided.end()) {
       graph.add_shared(node);
-    } else {
-      last.attributes = steps.back();
-      graph.add_raw(std::move(last));
+      continue;
     }
+    Node last = *node;
+    for (std::size_t s = 0; s + 1 < steps->second.size(); ++s)
+      last.inputs = graph.add_node(*node->op, steps->second[s], last.inputs);
+    last.attributes = steps->second.back();
+    graph.add_raw(std::move(last));
   }
   return graph;
 }

@@ -7,9 +7,11 @@
 
 namespace rewright::cpu {
 
-std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node);
-
 namespace {
+
+class ConvolutionPlan;
+// Null if no kernel computes it.
+std::unique_ptr<ConvolutionPlan> plan_of(Planner& planner, FoldedConvolution convolution);
 
 class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
  public:
@@ -43,12 +45,13 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (pointwise_ || !convolution_.is_by_channel() || next.op->name() != convolution_.node.op->name()) return false;
     const auto simple = convolution_.epilogue.simple(planner.options().isa);
     if (!simple || simple->addition || next.inputs[1] == next.inputs[0]) return false;
-    const std::optional<FoldedConvolution> read = read_folded_convolution(planner, next);
+    const Sizes& window = planner.info(next.inputs[1]).sizes;  // what most are not is seen before they are read
+    if (std::any_of(window.begin() + 2, window.end(), [](std::int64_t size) { return size != 1; })) return false;
+    std::optional<FoldedConvolution> read = read_folded_convolution(planner, next);
     const std::optional<ImageShape> image = read ? read->image() : std::nullopt;
     if (!image || !is_pointwise(*image) || !pays_to_join(*image)) return false;
-    auto plan = plan_convolution(planner, next);
-    if (!plan) return false;
-    pointwise_.reset(static_cast<ConvolutionPlan*>(plan.release()));
+    pointwise_ = plan_of(planner, *std::move(read));
+    if (!pointwise_) return false;
     pointwise_->own_ = own_ = true;
     return true;
   }
@@ -141,13 +144,9 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   std::vector<std::pair<ValueId, std::unique_ptr<ConvolutionPlan>>> parallel_;  // added to this one's result
 };
 
-}  // namespace
-
-std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
-  std::optional<FoldedConvolution> convolution = read_folded_convolution(planner, node);
-  if (!convolution) return nullptr;
-  const ConvolutionShape& s = convolution->shape;
-  const std::optional<ImageShape> image = convolution->constant_weights ? s.transposed_image() : std::nullopt;
+std::unique_ptr<ConvolutionPlan> plan_of(Planner& planner, FoldedConvolution convolution) {
+  const ConvolutionShape& s = convolution.shape;
+  const std::optional<ImageShape> image = convolution.constant_weights ? s.transposed_image() : std::nullopt;
   const Isa isa = planner.options().isa;
   std::optional<bool> slow;  // of the library's kernel; nullopt: none
   const auto is_empty = [](const Sizes& sizes) { return element_count(sizes) == 0; };
@@ -164,7 +163,15 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
     }
   const bool as_products = image && pays_as_product(*image, isa, slow.value_or(true));
   if (!slow && !as_products) return nullptr;
-  return std::make_unique<ConvolutionPlan>(std::move(*convolution), as_products);
+  return std::make_unique<ConvolutionPlan>(std::move(convolution), as_products);
+}
+
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
+  std::optional<FoldedConvolution> convolution = read_folded_convolution(planner, node);
+  if (!convolution) return nullptr;
+  return plan_of(planner, *std::move(convolution));
 }
 
 }  // namespace rewright::cpu

@@ -47,10 +47,12 @@ Tensor FoldedConvolution::scaled_weights(const Planner& planner) const {
 
 std::vector<double> FoldedConvolution::exact_bias(const Planner& planner) const {
   std::vector<double> result(static_cast<std::size_t>(shape.y[1]));
-  for (std::size_t c = 0; c < result.size(); ++c) {
-    const double b = planner.has(node, 2) ? planner.constant(node.inputs[2]).data<float>()[c] : 0.0;
-    result[c] = epilogue.affine() ? b * epilogue.affine()->scale[c] + epilogue.affine()->shift[c] : b;
+  if (planner.has(node, 2)) {
+    const auto bias = planner.constant(node.inputs[2]).data<float>();
+    std::copy(bias.begin(), bias.end(), result.begin());
   }
+  if (const ChannelAffine* const affine = epilogue.affine().get())
+    for (std::size_t c = 0; c < result.size(); ++c) result[c] = result[c] * affine->scale[c] + affine->shift[c];
   return result;
 }
 

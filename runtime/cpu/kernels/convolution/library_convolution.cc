@@ -106,9 +106,17 @@ std::optional<ImageShape> ConvolutionShape::transposed_image() const {
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed) {
   const ValueInfo &x = planner.info(node.inputs[0]), &w = planner.info(node.inputs[1]), &y = planner.info(node.outputs[0]);
   if (x.type != DataType::kFloat) return std::nullopt;
-  const auto c = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
+  auto c = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
   if (!c) return std::nullopt;
-  ConvolutionShape s{c->x, c->w, c->y, c->strides, c->dilations, c->pads_begin, c->pads_end, c->group, transposed};
+  ConvolutionShape s{std::move(c->x),
+                     std::move(c->w),
+                     std::move(c->y),
+                     std::move(c->strides),
+                     std::move(c->dilations),
+                     std::move(c->pads_begin),
+                     std::move(c->pads_end),
+                     c->group,
+                     transposed};
   for (std::int64_t& d : s.dilations) --d;
   if (transposed) {
     const auto extra = AttributeReader(node).list("output_padding");
