@@ -56,16 +56,16 @@ struct ConvolutionLoops {
   };
   void (*group_tile)(const GroupTile& tile);
 
-  // Adjacent result pixels of a depthwise convolution, for all channels:
+  // Result pixels of a depthwise convolution, for all channels. Pixels p and p + 1 are `pitch` apart in all tensors:
   //   y[p, c] = max(low, min(high, bias[c] + addend[p, c] + sum over i < height and j < the window's width of
-  //                                max(floor, x[i * row_stride + (p * stride + j) * channels + c]) * w[c, i, j]))
+  //                                max(floor, x[i * row_stride + (p * stride + j) * pitch + c]) * w[c, i, j]))
   // Columns before `begin` and from `end` on are skipped and need not exist.
   struct DepthwiseTile {
     const float* x;
-    Count row_stride, height, begin, end, channels;
-    const float* w;       // [vectors of channels][window][lanes], starting at the first row summed
-    Count window;         // pixels of the whole window
-    float* y;             // pixels are `channels` apart
+    Count row_stride, height, begin, end, channels, pitch;
+    const float* w;  // [vectors of channels][window][lanes], starting at the first row summed
+    Count window;    // pixels of the whole window
+    float* y;
     const float* bias;    // padded to a whole vector
     const float* addend;  // in y's layout, or null
     float floor, low, high;

@@ -156,7 +156,7 @@ inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
 #pragma GCC unroll 32
     for (Count column = 0; column < kColumns; ++column) {
       if (kEdge && (column < t.begin || column >= t.end)) continue;
-      V x = get(row + column * t.channels);
+      V x = get(row + column * t.pitch);
       x = floor > x ? floor : x;
 #pragma GCC unroll 8
       for (Count p = 0; p < kPixels; ++p) {
@@ -171,9 +171,9 @@ inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
 #pragma GCC unroll 8
   for (Count p = 0; p < kPixels; ++p) {
     V result = sum[p];
-    if (t.addend != nullptr) result += get(t.addend + p * t.channels + c);
+    if (t.addend != nullptr) result += get(t.addend + p * t.pitch + c);
     result = bounded(result, low, high);
-    float* const y = t.y + p * t.channels + c;
+    float* const y = t.y + p * t.pitch + c;
     if constexpr (kWhole)
       store(y, result);
     else

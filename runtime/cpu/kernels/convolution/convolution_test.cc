@@ -59,6 +59,7 @@ void random_depthwise(Case& c) {
   c.s.strides[0] = c.pick(1, 3);
   c.s.strides[1] = c.pick(1, 2);
   c.s.dilations[0] = c.pick(1, 2);
+  if (c.s.strides[1] == 1) c.s.dilations[1] = c.pick(1, 4);
   c.s.height = c.pick(1, 12);
   c.s.width = c.pick(1, 40);
   c.fill();

@@ -33,6 +33,7 @@ class DepthwiseRows {
     bias_.resize(static_cast<std::size_t>(stored));
     tile_.row_stride = s_.dilations[0] * s_.width * channels;
     tile_.channels = channels;
+    tile_.pitch = s_.dilations[1] * channels;
     tile_.window = window;
     tile_.bias = bias_.data();
     tile_.floor = convolution.floor;
@@ -57,24 +58,37 @@ class DepthwiseRows {
     t.height = to - from;
     t.w = reinterpret_cast<const float*>(weights_.bytes().data()) + from * s_.kernel[1] * loops_.lanes;
     const std::int64_t first_row = t.height > 0 ? row / s_.out_height * s_.height + top + from * d : 0;
-    std::int64_t q = 0;
-    for (const std::int64_t pixels : kTilePixels) {
-      if (s_.out_width - q < pixels) continue;
-      const auto loop = loops_.depthwise(pixels, s_.kernel[1], s_.strides[1]);
-      for (; s_.out_width - q >= pixels; q += pixels) {
-        const std::int64_t column = q * s_.strides[1] - s_.pads_begin[1];
-        t.begin = -column;
-        t.end = s_.width - column;
-        t.x = x + (first_row * s_.width + column) * s_.channels;
-        t.y = y + q * s_.channels;
-        t.addend = addend == nullptr ? nullptr : addend + q * s_.channels;
-        loop(t);
-      }
+    // With a dilation, pixels so far apart read each other's columns.
+    for (std::int64_t first = 0; first < std::min(s_.dilations[1], s_.out_width); ++first) {
+      const float* const pixels = x + (first_row * s_.width + first - s_.pads_begin[1]) * s_.channels;
+      compute_pixels(t, pixels, first, y, addend);
     }
     if (function_) function_(y, elements());
   }
 
  private:
+  static std::int64_t divided_up(std::int64_t n, std::int64_t by) { return n > 0 ? (n + by - 1) / by : n / by; }
+
+  // The row's pixels `first`, `first` + the dilation, and so on. `x`: where the window of the first one begins.
+  void compute_pixels(ConvolutionLoops::DepthwiseTile t, const float* x, std::int64_t first, float* y,
+                      const float* addend) const {
+    const std::int64_t d = s_.dilations[1], count = divided_up(s_.out_width - first, d), column = first - s_.pads_begin[1];
+    const std::int64_t begin = divided_up(-column, d), end = divided_up(s_.width - column, d);
+    std::int64_t q = 0;
+    for (const std::int64_t pixels : kTilePixels) {
+      if (count - q < pixels) continue;
+      const auto loop = loops_.depthwise(pixels, s_.kernel[1], s_.strides[1]);
+      for (; count - q >= pixels; q += pixels) {
+        t.begin = begin - q * s_.strides[1];
+        t.end = end - q * s_.strides[1];
+        t.x = x + q * s_.strides[1] * t.pitch;
+        t.y = y + first * s_.channels + q * t.pitch;
+        t.addend = addend == nullptr ? nullptr : addend + first * s_.channels + q * t.pitch;
+        loop(t);
+      }
+    }
+  }
+
   ImageShape s_;
   ResultFunction function_;
   const ConvolutionLoops& loops_;
@@ -203,7 +217,7 @@ class Separable final : public Kernel {
 }  // namespace
 
 bool is_by_channel(const ImageShape& s) {
-  return s.group == s.channels && s.outputs == s.channels && s.dilations[1] == 1 &&
+  return s.group == s.channels && s.outputs == s.channels && (s.dilations[1] == 1 || s.strides[1] == 1) &&
          loops_for<ConvolutionLoops>(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
 }
 

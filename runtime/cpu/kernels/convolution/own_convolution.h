@@ -55,7 +55,8 @@ bool is_in_small_groups(const ImageShape& shape, Isa isa);
 std::unique_ptr<Kernel> make_grouped_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                  int threads);
 
-// Depthwise: as many groups and outputs as channels, windows of 1, 3, 5 or 7 columns, column strides of at most 2.
+// Depthwise: as many groups and outputs as channels, windows of 1, 3, 5 or 7 columns, column strides of at most 2, and of 1
+// where columns have a dilation.
 bool is_by_channel(const ImageShape& shape);
 // Elements of the image below `floor` count as `floor`; those outside as 0.
 struct DepthwiseConvolution {
