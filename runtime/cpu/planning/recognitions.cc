@@ -11,8 +11,8 @@ namespace {
 
 std::uint64_t kind_of(const Index& size) { return size == Index(0) ? 0 : size == Index(1) ? 1 : 2; }
 
-// The node's attributes, where lists that are the sizes of its result (a Reshape's shape) count by their kinds, and by where
-// they are those of its first operand. Sets `is_exact` to false if there is such a list.
+// The node's attributes, where lists that are the sizes of its result (a Reshape's shape) count by their kinds, and by how they
+// compare with those of its first operand. Sets `is_exact` to false if there is such a list.
 std::uint64_t attributes_name(const Graph& graph, const Node& node, bool& is_exact) {
   std::uint64_t name = node.attributes.size();
   const auto shape_of = [&](const std::vector<ValueId>& values) -> const Indices* {
@@ -21,15 +21,18 @@ std::uint64_t attributes_name(const Graph& graph, const Node& node, bool& is_exa
   const Indices *const result = shape_of(node.outputs), *const operand = shape_of(node.inputs);
   for (const AttributeValue& attribute : node.attributes) {
     const Indices* const list = std::get_if<Indices>(&attribute);
-    if (list == nullptr || list->empty() || result == nullptr || *list != *result) {
+    if (list == nullptr || list->empty() || result == nullptr || *list != *result || !all_constant(*list)) {
       name = hash_mix(name, hash(attribute));
       continue;
     }
     is_exact = false;
     name = hash_mix(name, list->size());
-    for (std::size_t a = 0; a < list->size(); ++a)
-      name = hash_mix(
-          name, 2 * kind_of((*list)[a]) + (operand != nullptr && a < operand->size() && (*operand)[a] == (*list)[a] ? 1 : 0));
+    for (std::size_t a = 0; a < list->size(); ++a) {
+      const std::optional<std::int64_t> from =
+          operand != nullptr && a < operand->size() ? (*operand)[a].constant() : std::nullopt;
+      const std::int64_t size = (*list)[a].value();
+      name = hash_mix(hash_mix(name, kind_of((*list)[a])), !from ? 0 : size < *from ? 1 : size == *from ? 2 : 3);
+    }
   }
   return name;
 }
