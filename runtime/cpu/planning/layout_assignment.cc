@@ -11,7 +11,7 @@ namespace {
 // with power estimation", 1970.
 class Network {
  public:
-  explicit Network(std::size_t nodes) : first_(nodes + 1), level_(nodes), next_(nodes) {}
+  Network(std::size_t nodes, std::size_t edges) : first_(nodes + 1), level_(nodes), next_(nodes) { edges_.reserve(2 * edges); }
   // All edges are added before the first one is used.
   void add(int from, int to, std::int64_t capacity) {
     edges_.push_back({to, capacity});
@@ -123,14 +123,17 @@ std::vector<bool> assign_layouts(std::span<const LayoutStep> steps, std::span<co
   const int count = static_cast<int>(steps.size());
   std::vector<int> number(changes.size(), -1);  // of the values that are read
   std::vector<int> read;
-  for (const LayoutStep& step : steps)
+  std::size_t reads = 0;
+  for (const LayoutStep& step : steps) {
+    reads += step.reads.size();
     for (const int v : step.reads)
       if (number[v] < 0) {
         number[v] = static_cast<int>(read.size());
         read.push_back(v);
       }
+  }
   const int values = static_cast<int>(read.size()), source = count + 2 * values, sink = source + 1;
-  Network network(static_cast<std::size_t>(sink) + 1);
+  Network network(static_cast<std::size_t>(sink) + 1, 2 * (steps.size() + reads + read.size()));
   std::vector<int> computed_by(read.size(), source);
   for (int s = 0; s < count; ++s)
     for (const int v : steps[s].computes)
