@@ -92,16 +92,18 @@ def speedup(before, after):
 
 
 def random_inputs(session, seed):
-    """Inputs for a model with fixed sizes: normal floats, integers 0 and 1."""
+    """Inputs for a model with fixed sizes: normal reals, integers and truth values 0 and 1."""
     import numpy as np
 
     generator = np.random.default_rng(seed)
     inputs = {}
     for value in session.get_inputs():
-        if value.type == "tensor(float)":
-            inputs[value.name] = generator.standard_normal(value.shape, dtype=np.float32)
+        name = value.type.removeprefix("tensor(").removesuffix(")")
+        element = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
+        if element.kind == "f":
+            inputs[value.name] = generator.standard_normal(value.shape, dtype=np.float32).astype(element)
         else:
-            inputs[value.name] = generator.integers(0, 2, value.shape).astype(np.int64)
+            inputs[value.name] = generator.integers(0, 2, value.shape).astype(element)
     return inputs
 
 

@@ -19,16 +19,21 @@ def rewright_seconds(path, threads, seconds, folder):
 
 
 class Runtimes:
-    """Asks each runtime for the median time of a model, in seconds."""
+    """Asks each runtime for the median time of a model, in seconds; None where OpenVINO refuses the model and may do so."""
 
-    def __init__(self, folder, seconds):
-        self.folder, self.seconds = folder, seconds
+    def __init__(self, folder, seconds, may_refuse=False):
+        self.folder, self.seconds, self.may_refuse = folder, seconds, may_refuse
         self.onnxruntime = common.Worker()
         self.openvino = common.Worker(os.path.join(common.ROOT, "bench", "openvino_worker.py"))
         self.openvino_version = "?"
 
     def ask_openvino(self, path, threads):
-        reply = self.openvino.ask("time", path=path, threads=threads, seconds=self.seconds)
+        try:
+            reply = self.openvino.ask("time", path=path, threads=threads, seconds=self.seconds)
+        except RuntimeError:
+            if not self.may_refuse:
+                raise
+            return None
         self.openvino_version = reply["openvino"]
         return reply["median"]
 
@@ -54,15 +59,16 @@ def measure(path, threads, runtimes, rounds, here=None):
     """A row of the table; `here`: what Rewright runs in place of the model itself."""
     taken = [runtimes.round(path, threads, number % 2 == 0, here or path) for number in range(rounds)]
     own = [(times["rewright"] + times["again"]) / 2 for times in taken]
+    peers = [peer for peer in PEERS if all(times[peer] is not None for times in taken)]
     row = {
         "threads": threads,
-        "ms": {name: 1e3 * statistics.median(times[name] for times in taken) for name in ("rewright", *PEERS)},
+        "ms": {name: 1e3 * statistics.median(times[name] for times in taken) for name in ("rewright", *peers)},
         "same": common.speedup([times["again"] for times in taken], [times["rewright"] for times in taken]),
         "relative_error": common.error_here(path, here or path, runtimes.folder),
     }
     for peer in PEERS:
-        row[f"over_{peer}"] = common.speedup([times[peer] for times in taken], own)
-    row["over_better"] = common.speedup([min(times[peer] for peer in PEERS) for times in taken], own)
+        row[f"over_{peer}"] = common.speedup([times[peer] for times in taken], own) if peer in peers else None
+    row["over_better"] = common.speedup([min(times[peer] for peer in peers) for times in taken], own)
     return row
 
 
@@ -83,7 +89,7 @@ HEADER = [
 def table_row(name, row):
     if "failed" in row:
         return [name, str(row["threads"]), row["failed"]] + [""] * 7
-    times = [f"{row['ms'][key]:.2f}" for key in ("rewright", *PEERS)]
+    times = [f"{row['ms'][key]:.{2 if row['ms'][key] >= 1 else 3}f}" if key in row["ms"] else "-" for key in ("rewright", *PEERS)]
     ratios = [common.with_spread(row[key]) for key in ("over_onnxruntime", "over_openvino", "over_better", "same")]
     return [name, str(row["threads"]), *times, *ratios, f"{row['relative_error']:.1e}"]
 
