@@ -14,6 +14,7 @@
 #include "graph/operator_execution.h"
 #include "graph/sizes.h"
 #include "runtime/checked_kernels.h"
+#include "runtime/opaque_kernels.h"
 #include "runtime/parts.h"
 #include "runtime/recently_used.h"
 
@@ -176,8 +177,9 @@ class MixedSession final : public Session, public ChecksKernels {
       }
       for (const std::size_t position : stage->interpreted) {
         const Node& node = *graph_.nodes()[position];
-        InterpretedStep step{position, nullptr, {}};
+        InterpretedStep step{position, nullptr, nullptr, {}};
         try {
+          step.own = prepare_node(backend_, graph_, node, inner_options_);
           if (node.op == nullptr) step.opaque = std::make_unique<OpaqueExecution>(graph_, node, prepare, options_.checkpoint);
         } catch (const Error& error) {
           throw error.within(where_of(graph_, node));
@@ -249,6 +251,7 @@ class MixedSession final : public Session, public ChecksKernels {
  private:
   struct InterpretedStep {
     std::size_t position;
+    std::unique_ptr<Executable> own;          // the backend's kernel; null: none
     std::unique_ptr<OpaqueExecution> opaque;  // null: a known operator
     StepProfile profile;
   };
@@ -298,8 +301,9 @@ class MixedSession final : public Session, public ChecksKernels {
   std::vector<Datum> run_step(InterpretedStep& step, std::span<const Datum> operands, const BoundSizes& bound) {
     const std::unique_lock lock = lock_for_run();
     const Clock::time_point start = Clock::now();
-    std::vector<Datum> results =
-        step.opaque ? step.opaque->run(operands) : execute_operator(*graph_.nodes()[step.position], operands, bound);
+    std::vector<Datum> results = step.own      ? step.own->run(operands)
+                                 : step.opaque ? step.opaque->run(operands)
+                                               : execute_operator(*graph_.nodes()[step.position], operands, bound);
     step.profile.seconds += std::chrono::duration<double>(Clock::now() - start).count();
     ++step.profile.runs;
     return results;

@@ -21,6 +21,8 @@ struct WholeCall {
   const std::string& domain;
   const std::vector<ValueId>&inputs, &outputs;  // kNoValue: absent
 };
+// Calls f with an opaque node as the model has it, unless the model defines its operator itself.
+void with_opaque_call(const Graph& graph, const Node& node, const std::function<void(const WholeCall& call)>& f);
 // The graph with a node in place of each call for which `node_for` returns one. It defines the outputs of the call.
 Graph with_whole_calls(const Graph& graph, const std::function<std::optional<Node>(const WholeCall& call)>& node_for);
 

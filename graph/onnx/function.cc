@@ -302,6 +302,15 @@ std::set<const Expansion*> intact_expansions(const Graph& graph) {
   return intact;
 }
 
+void with_opaque_call(const Graph& graph, const Node& node, const std::function<void(const WholeCall& call)>& f) {
+  onnx::NodeProto proto;
+  if (node.op != nullptr || !node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return;
+  if (find_local_function(*graph.model(), proto) != nullptr) return;
+  const PlainAttributes attributes(proto);
+  const std::string domain = canonical_domain(proto.domain());
+  f({attributes, domain, node.inputs, node.outputs});
+}
+
 Graph with_whole_calls(const Graph& graph, const std::function<std::optional<Node>(const WholeCall& call)>& node_for) {
   std::map<const Expansion*, std::optional<Node>> nodes;
   for (const auto& [expansion, group] : intact_groups(graph)) {

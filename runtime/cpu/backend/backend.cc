@@ -12,12 +12,14 @@
 #include "runtime/cpu/backend/growing_cache.h"
 #include "runtime/cpu/backend/kernel_check.h"
 #include "runtime/cpu/backend/sized_plans.h"
+#include "runtime/cpu/kernels/recurrent.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/whole_operators.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
+#include "runtime/opaque_kernels.h"
 #include "runtime/planning/graph_facts.h"
 
 namespace rewright::cpu {
@@ -362,12 +364,16 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   CheckedKernels checked_;
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public Backend, public OpaqueKernels {
  public:
   std::string name() const override { return "cpu"; }
   std::shared_ptr<SharedResources> share_resources(int graphs) const override { return std::make_shared<CpuResources>(graphs); }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
     return prepare_on_cpu(graph, options);
+  }
+  std::unique_ptr<Executable> prepare_node(const Graph& graph, const Node& node, const SessionOptions& options) const override {
+    const bool by_definition = options.precision_double || options.check_kernels;
+    return by_definition ? nullptr : prepare_recurrent(graph, node, options);
   }
 };
 

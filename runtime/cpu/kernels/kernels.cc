@@ -11,6 +11,7 @@ namespace rewright::cpu {
 using PlanNode = std::unique_ptr<NodePlan>(Planner& planner, const Node& node);
 using PlanExpression = bool(Planner& planner, const Expression& expression);
 
+PlanNode plan_affine_grid;             // affine_grid.cc
 PlanNode plan_arg_extremum;            // arg_extremum.cc
 PlanNode plan_concatenation;           // concatenation.cc
 PlanNode plan_narrow_concatenation;    // narrow_concatenation.cc
@@ -21,6 +22,7 @@ PlanNode plan_global_average;
 PlanNode plan_batch_statistics;  // rows/batch_statistics.cc
 PlanNode plan_grid_sample;       // grid_sample.cc
 PlanNode plan_random_bits;       // random_bits.cc
+PlanNode plan_resize;            // resize.cc
 PlanNode plan_rotation;          // rotation.cc
 PlanNode plan_scatter;           // scatter.cc
 PlanNode plan_top_k;             // top_k.cc
@@ -51,6 +53,7 @@ PlanExpression plan_generated;       // generated.cc
 namespace {
 
 constexpr NodeKernel kNodeKernels[] = {
+    {"AffineGrid", plan_affine_grid},
     {"ArgMax", plan_arg_extremum},
     {"ArgMin", plan_arg_extremum},
     {"AveragePool", plan_quantized_pool},
@@ -81,6 +84,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"QLinearMatMul", plan_quantized_product},
     {"QLinearMatMul", plan_integer_product},
     {"RandomBits", plan_random_bits},
+    {"Resize", plan_resize},
     {"ScatterElements", plan_scatter},
     {"ScatterND", plan_scatter},
     {"TopK", plan_top_k},

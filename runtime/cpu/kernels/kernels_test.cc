@@ -291,3 +291,15 @@ TEST_CASE("sizes bound when the model runs, constants in double") {
   const Tensor exact = cpu_backend().prepare(constants, options)->run({})[0];
   CHECK(exact == interpret(constants, {})[0]);
 }
+
+TEST_CASE("rows of an affine grid differ by a number for each coordinate") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t rank = b.pick(2, 3);
+    Indices size{b.pick(1, 4), b.pick(1, 3)};
+    for (std::int64_t a = 0; a < rank; ++a) size.emplace_back(b.pick(0, 3) == 0 ? 1 : b.pick(1, rank == 2 ? 40 : 12));
+    const ValueId theta = b.input({size[0].value(), rank, rank + 1});
+    b.check(node(b.graph, "AffineGrid", {theta}, {{"size", size}, {"align_corners", b.pick(0, 1) == 1}})[0]);
+  }
+}
