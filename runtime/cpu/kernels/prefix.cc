@@ -103,11 +103,10 @@ class PrefixKernel final : public Kernel {
   void accumulate_columns(T* y, const T* x, std::int64_t columns) const {
     Total totals[kColumns];
     std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>)
-      for (std::int64_t n = 0; n < length_; ++n) {
-        const std::int64_t at = (reverse_ ? length_ - 1 - n : n) * inner_;
-        loops_->run_on(y + at, x + at, totals, is_product(), exclusive_, columns);
-      }
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>) {
+      const std::int64_t first = reverse_ ? (length_ - 1) * inner_ : 0, stride = reverse_ ? -inner_ : inner_;
+      loops_->run_on(y + first, x + first, stride, length_, totals, is_product(), exclusive_, columns);
+    }
   }
 
   void accumulate(T* to, const T* from) const {

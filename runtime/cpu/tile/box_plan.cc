@@ -15,6 +15,8 @@ constexpr Count kTileElements = 1024;
 // For tiles with rows, whose starts take time, where little else is done than moving them.
 constexpr Count kRowsElements = 8192;
 constexpr int kFewBuffers = 2;
+constexpr Count kWholeRow = 128;
+constexpr Count kSimpleTiles = 4;                       // times as large, if buffers leave room in the first-level cache
 constexpr Count kByteElements = 8, kShortElements = 4;  // times as many, if they are of 8 or 16 bits
 constexpr Count kRowsBytes = 32 << 10;                  // for the same tiles, if elements are narrow
 constexpr Count kMovedBytes = 256 << 10;  // for tiles that are only copied: long copies need not read what they overwrite
@@ -126,8 +128,10 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
   Count left = budget;
   if (across >= 0 && t.extents[rank - 1] >= 16) {
     if (in_order) throw NotCompilable();
-    t.tile[rank - 1] = std::min<Count>(t.extents[rank - 1], 32);
-    left = budget / t.tile[rank - 1];
+    // Whole rows, if they are short, go straight to the output.
+    const Count square = std::max<Count>(32, budget / t.extents[across]);
+    t.tile[rank - 1] = t.extents[rank - 1] <= kWholeRow ? t.extents[rank - 1] : std::min(t.extents[rank - 1], square);
+    left = std::max<Count>(16, budget / t.tile[rank - 1]);
     t.tile[across] = std::min(t.extents[across], left);
   } else {
     for (std::size_t k = rank; k-- > 0 && left > 1;) {
@@ -154,6 +158,15 @@ bool only_moves_rows(const BoxPlan& plan, const BoxTypes& types) {
   for (std::size_t v = plan.program.output_rank; v-- > 0;)
     if (plan.program.extents[v] > 1) return load.affine.coefficient(v) == 1 && plan.program.output.coefficient(v) == 1;
   return false;
+}
+
+// Does the block need little memory, so that a tile may be larger and still fit into the first-level cache?
+bool is_simple(const BoxPlan& plan, std::size_t b) {
+  const BlockPlan& p = plan.blocks[b];
+  const std::vector<Instruction>& instructions = plan.program.blocks[b].instructions;
+  for (std::size_t r = 0; r < instructions.size(); ++r)
+    if (p.live[r] && instructions[r].integer) return false;
+  return p.buffers <= kFewBuffers;
 }
 
 // Should the reduction run along its variables, or around tiles of the output? Along, if its loads then run through memory.
@@ -215,8 +228,12 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
     assign_buffers(plan, static_cast<int>(b));
     const Block& block = program.blocks[b];
     Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
-    if (plan.narrow == DataType::kInt8 || plan.narrow == DataType::kUint8) budget *= kByteElements;
-    if (plan.narrow == DataType::kInt16) budget *= kShortElements;
+    if (plan.narrow == DataType::kInt8 || plan.narrow == DataType::kUint8)
+      budget *= kByteElements;
+    else if (plan.narrow == DataType::kInt16)
+      budget *= kShortElements;
+    else if (program.blocks.size() == 1 && is_simple(plan, b))
+      budget *= kSimpleTiles;  // a tile by itself takes some ten nanoseconds
     if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = std::max(kRowsElements, kRowsBytes / width);
     if (plan.moves_rows) budget = kMovedBytes / width;
     if (b == 0) {
@@ -229,7 +246,8 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
     }
     plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
     if (block.along) {
-      plan.blocks[b].together = reduced_together(plan, static_cast<int>(b), budget);
+      plan.blocks[b].together =
+          reduced_together(plan, static_cast<int>(b), is_simple(plan, b) ? kSimpleTiles * budget : budget);
       plan.block_elements[b] *= plan.blocks[b].together;
     }
     const Tiling& outer = plan.blocks[0].tiling;

@@ -74,23 +74,41 @@ void sigmoid_f32(float* d, const float* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = 1.0f / (1.0f + exp_float(-a[i]));
 }
 #endif
-// (exp(2x) - 1) / (exp(2x) + 1) for |x|; exp(y) - 1 = 2^k * (exp(r) - 1) + 2^k - 1 as in exp_float, which loses nothing near 0.
+// x P(x^2) / Q(x^2), fitted on |x| < 9.02, beyond which the nearest float is 1 or -1, and bounded, since roundings may
+// exceed 1. Errors are below 3 units of 2^-23.
+constexpr float kTanhEnd = 9.02f;
+constexpr float kTanhAbove[] = {1.331747188e-08f, 2.058234628e-05f, 3.493967469e-03f, 1.337966247e-01f, 9.999999792e-01f};
+constexpr float kTanhBelow[] = {7.761368826e-07f, 3.282981568e-04f, 2.587082087e-02f, 4.671297779e-01f, 1.0f};
+#if REWRIGHT_VECTOR_BYTES == 64
+void tanh_f32(float* d, const float* a, Count n) {
+  map_vectors(d, a, n, [](__m512 given) {
+    const auto all = [](float value) { return _mm512_set1_ps(value); };
+    const auto within = [&](float bound, __m512 x) {  // NaN passes
+      return _mm512_maskz_min_ps(0xFFFF, all(bound), _mm512_maskz_max_ps(0xFFFF, all(-bound), x));
+    };
+    const __m512 x = within(kTanhEnd, given), z = _mm512_mul_ps(x, x);
+    __m512 p = all(kTanhAbove[0]), q = all(kTanhBelow[0]);
+    for (std::size_t i = 1; i < std::size(kTanhAbove); ++i) {
+      p = _mm512_fmadd_ps(p, z, all(kTanhAbove[i]));
+      q = _mm512_fmadd_ps(q, z, all(kTanhBelow[i]));
+    }
+    return within(1.0f, _mm512_div_ps(_mm512_mul_ps(p, x), q));
+  });
+}
+#else
+inline float within(float bound, float x) { return x < -bound ? -bound : x > bound ? bound : x; }  // NaN passes
 void tanh_f32(float* d, const float* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(a[i]);
-    const float magnitude = std::bit_cast<float>(bits & 0x7FFFFFFFu);
-    const float y = magnitude > 10.0f ? 20.0f : 2.0f * magnitude;  // NaN passes
-    const float shifted = y * 1.44269504088896341f + 12582912.0f;
-    const float k = shifted - 12582912.0f;
-    const float r = (y - k * 0.693359375f) - k * -2.12194440e-4f;
-    const float p = exp_polynomial(r);
-    const float scale = std::bit_cast<float>((std::bit_cast<std::int32_t>(shifted) - 0x4B400000 + 127) << 23);
-    const float above = (p * (r * r) + r) * scale + (scale - 1.0f);
-    const float quotient = above / (above + 2.0f);
-    d[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(quotient) | (bits & 0x80000000u));
+    const float x = within(kTanhEnd, a[i]), z = x * x;
+    float p = multiply_add(kTanhAbove[0], z, kTanhAbove[1]), q = multiply_add(kTanhBelow[0], z, kTanhBelow[1]);
+    p = multiply_add(p, z, kTanhAbove[2]), q = multiply_add(q, z, kTanhBelow[2]);
+    p = multiply_add(p, z, kTanhAbove[3]), q = multiply_add(q, z, kTanhBelow[3]);
+    p = multiply_add(p, z, kTanhAbove[4]), q = multiply_add(q, z, kTanhBelow[4]);
+    d[i] = within(1.0f, p * x / q);
   }
 }
+#endif
 
 void erf_f32(float* d, const float* a, Count n) {
 #pragma GCC ivdep

@@ -54,10 +54,10 @@ struct Elements {
 
 template <class T>
 struct Arithmetic : Elements<T> {
-  // A step of running sums or products, of integers with wrapping and of reals in double: the next total is that combined with
-  // x[i]; y[i], which may be x[i], becomes it, or the previous one if `exclusive`.
+  // Running sums or products down the columns of some rows, which are `stride` apart, of integers with wrapping and of reals in
+  // double: the next total is that combined with x[i]; y[i], which may be x[i], becomes it, or the previous one if `exclusive`.
   using Total = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-  void (*run_on)(T* y, const T* x, Total* totals, bool product, bool exclusive, Count n);
+  void (*run_on)(T* y, const T* x, Count stride, Count rows, Total* totals, bool product, bool exclusive, Count n);
   // Where candidates x[i] are larger (or smaller) than best[i], or the first NaN, or equal if `last`: they become the best, and
   // where[i] the position.
   void (*find_best)(T* best, std::int64_t* where, const T* x, std::int64_t position, bool largest, bool last, Count n);

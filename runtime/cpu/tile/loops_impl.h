@@ -164,7 +164,8 @@ void column_smallest(T* d, const T* s, Count stride, Count steps, Count n) {
 }
 
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
-constexpr Count kAhead = 8;  // rows
+constexpr Count kAhead = 8;        // rows
+constexpr Count kLongCopy = 2048;  // bytes: memcpy need not read what it overwrites
 template <class T>
 void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   constexpr Count kWidth = REWRIGHT_VECTOR_BYTES;
@@ -172,6 +173,10 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   if (bytes < kWidth) {
     for (Count r = 0; r < rows; ++r)
       for (Count e = 0; e < n; ++e) d[r * n + e] = source[starts[r] + e];
+    return;
+  }
+  if (bytes >= kLongCopy) {
+    for (Count r = 0; r < rows; ++r) std::memcpy(d + r * n, source + starts[r], static_cast<std::size_t>(bytes));
     return;
   }
   for (Count r = 0; r < rows; ++r) {
@@ -198,12 +203,13 @@ inline void combine_rows(T* y, const I* to, const T* x, const I* from, Count row
     zip(d, d, s, n, f);
   }
 }
-constexpr Count kLongCopy = 512;  // bytes
+constexpr Count kLongScatter = 512;  // bytes
 template <class T>
 void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from, Count rows, Count n) {
   switch (how) {
     case Combination::kReplace:
-      if (n * static_cast<Count>(sizeof(T)) < kLongCopy) return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
+      if (n * static_cast<Count>(sizeof(T)) < kLongScatter)
+        return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
       for (Count r = 0; r < rows; ++r) std::memcpy(y + to[r], x + from[r], static_cast<std::size_t>(n) * sizeof(T));
       return;
     case Combination::kAdd:
@@ -222,32 +228,53 @@ void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from,
       return combine_rows(y, to, x, from, rows, n, [](T a, T b) { return b < a ? b : a; });
   }
 }
-template <class T, class F>
-inline void accumulate(T* y, const T* x, typename Arithmetic<T>::Total* totals, bool exclusive, Count n, F f) {
+// Some rows, so that totals are read and written once for all of them.
+template <Count kRows, class T, class F>
+inline void accumulate_rows(T* y, const T* x, Count stride, typename Arithmetic<T>::Total* totals, bool exclusive, Count n,
+                            F f) {
   if (exclusive) {
 #pragma GCC ivdep
     for (Count i = 0; i < n; ++i) {
-      const auto before = totals[i];
-      totals[i] = f(before, x[i]);
-      y[i] = static_cast<T>(before);
+      auto total = totals[i];
+      for (Count r = 0; r < kRows; ++r) {
+        const auto next = f(total, x[r * stride + i]);
+        y[r * stride + i] = static_cast<T>(total);
+        total = next;
+      }
+      totals[i] = total;
     }
   } else {
 #pragma GCC ivdep
     for (Count i = 0; i < n; ++i) {
-      totals[i] = f(totals[i], x[i]);
-      y[i] = static_cast<T>(totals[i]);
+      auto total = totals[i];
+      for (Count r = 0; r < kRows; ++r) {
+        total = f(total, x[r * stride + i]);
+        y[r * stride + i] = static_cast<T>(total);
+      }
+      totals[i] = total;
     }
   }
 }
+template <class T, class F>
+inline void accumulate(T* y, const T* x, Count stride, Count rows, typename Arithmetic<T>::Total* totals, bool exclusive,
+                       Count n, F f) {
+  constexpr Count kTogether = 4;
+  Count r = 0;
+  for (; r + kTogether <= rows; r += kTogether)
+    accumulate_rows<kTogether>(y + r * stride, x + r * stride, stride, totals, exclusive, n, f);
+  for (; r < rows; ++r) accumulate_rows<1>(y + r * stride, x + r * stride, stride, totals, exclusive, n, f);
+}
 template <class T>
-void run_on(T* y, const T* x, typename Arithmetic<T>::Total* totals, bool product, bool exclusive, Count n) {
+void run_on(T* y, const T* x, Count stride, Count rows, typename Arithmetic<T>::Total* totals, bool product, bool exclusive,
+            Count n) {
   using Total = typename Arithmetic<T>::Total;
+  const auto run = [&](auto f) { accumulate(y, x, stride, rows, totals, exclusive, n, f); };
   if constexpr (std::is_integral_v<T>) {
-    if (product) return accumulate(y, x, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });
-    return accumulate(y, x, totals, exclusive, n, [](I a, I b) { return I(std::uint64_t(a) + std::uint64_t(b)); });
+    if (product) return run([](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });
+    return run([](I a, I b) { return I(std::uint64_t(a) + std::uint64_t(b)); });
   } else {
-    if (product) return accumulate(y, x, totals, exclusive, n, [](Total a, T b) { return a * Total(b); });
-    return accumulate(y, x, totals, exclusive, n, [](Total a, T b) { return a + Total(b); });
+    if (product) return run([](Total a, T b) { return a * Total(b); });
+    return run([](Total a, T b) { return a + Total(b); });
   }
 }
 template <class T, class F>

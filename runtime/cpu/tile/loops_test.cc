@@ -83,12 +83,12 @@ void check_real_functions(Isa isa, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("exponentials have the same bits with AVX2 and AVX-512") {
+TEST_CASE("exponentials and tanh have the same bits with AVX2 and AVX-512") {
   std::vector<float> x = {0.0f, -0.0f, 88.7f, 88.8f, 89.5f, -87.4f, -90.0f, -103.9f, -104.5f, INFINITY, -INFINITY, NAN, 3e38f};
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(-110, 95);
   while (x.size() < 5003) x.push_back(uniform(random));
-  for (const Function* f : {&functions::exp, &functions::sigmoid}) {
+  for (const Function* f : {&functions::exp, &functions::sigmoid, &functions::tanh}) {
     std::vector<std::vector<float>> results;
     for (const Isa isa : tested_isas()) {
       if (isa == Isa::kBaseline) continue;  // multiplies and adds in two steps
