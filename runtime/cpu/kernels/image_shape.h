@@ -5,7 +5,8 @@
 
 namespace rewright::cpu {
 
-// A convolution over two axes; over one as images of one row. Weights are [outputs, channels / group, kernel[0], kernel[1]].
+// A convolution over two axes; over one as images of one row, or of one column. Weights are [outputs, channels / group,
+// kernel[0], kernel[1]].
 struct ImageShape {
   std::int64_t images = 1, channels = 1, height = 1, width = 1;
   std::int64_t outputs = 1, out_height = 1, out_width = 1;

@@ -398,9 +398,15 @@ enum class Positions { kRows, kColumns, kOfPlanes };
 // Maxima of row-major images with the position of each first one, for the gradient.
 class MaximumKernel final : public Kernel {
  public:
-  MaximumKernel(PoolShape shape, Positions positions) : s_(of_three_axes(std::move(shape))), positions_(positions) {
+  MaximumKernel(PoolShape shape, Positions positions, const RealLoops<float>& loops)
+      : s_(of_three_axes(std::move(shape))), positions_(positions), loops_(loops) {
     for (std::size_t a = 0; a < 3; ++a)
       for (std::int64_t p = 0; p < s_.y[a + 2]; ++p) taps_[a].push_back(s_.taps(a, p));
+    const auto is_whole = [&](const PoolShape::Taps& t) { return t.count == s_.kernel[2]; };
+    whole_begin_ = std::find_if(taps_[2].begin(), taps_[2].end(), is_whole) - taps_[2].begin();
+    whole_end_ = whole_begin_;
+    while (whole_end_ < s_.y[4] && is_whole(taps_[2][static_cast<std::size_t>(whole_end_)])) ++whole_end_;
+    if (positions_ == Positions::kColumns || whole_end_ - whole_begin_ < kFewColumns) whole_end_ = whole_begin_ = 0;
   }
 
   void run(const Call& call) const override {
@@ -422,13 +428,47 @@ class MaximumKernel final : public Kernel {
     auto* where = reinterpret_cast<std::int64_t*>(call.outputs[1]) + plane * results;
     const std::int64_t first = positions_ == Positions::kOfPlanes ? 0 : plane * size;
     for (const PoolShape::Taps& slices : taps_[0])
-      for (const PoolShape::Taps& rows : taps_[1])
+      for (const PoolShape::Taps& rows : taps_[1]) {
+        std::int64_t column = 0;
         for (const PoolShape::Taps& columns : taps_[2]) {
+          if (const std::int64_t at = column++; at >= whole_begin_ && at < whole_end_) {
+            if (at == whole_begin_) run_row(x, slices, rows, columns.first, first, y, where);
+            ++y, ++where;
+            continue;
+          }
           const Found found = positions_ == Positions::kColumns ? maximum<true>(x, slices, rows, columns)
                                                                 : maximum<false>(x, slices, rows, columns);
           *y++ = found.value;
           *where++ = first + found.at;
         }
+      }
+  }
+
+  // The results of a row whose windows have all of their columns, of which the first begins at `column`.
+  void run_row(const float* x, const PoolShape::Taps& slices, const PoolShape::Taps& rows, std::int64_t column,
+               std::int64_t first, float* y, std::int64_t* where) const {
+    const std::int64_t count = whole_end_ - whole_begin_, width = s_.x[4];
+    for (std::int64_t begin = 0; begin < count; begin += kPart) {
+      const std::int64_t n = std::min(kPart, count - begin);
+      float best[kPart], candidates[kPart];
+      std::int64_t at[kPart];
+      bool is_first = true;
+      for (std::int64_t i = 0; i < slices.count; ++i)
+        for (std::int64_t j = 0; j < rows.count; ++j)
+          for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
+            const std::int64_t place = (slices.first + i * (s_.dilations[0] + 1)) * s_.x[3] * width +
+                                       (rows.first + j * (s_.dilations[1] + 1)) * width + column + begin * s_.strides[2] +
+                                       k * (s_.dilations[2] + 1);
+            loops_.load(is_first ? best : candidates, x + place, DataType::kFloat, s_.strides[2], n);
+            if (is_first)
+              std::fill_n(at, n, place);
+            else
+              loops_.find_best(best, at, candidates, place, true, false, n);
+            is_first = false;
+          }
+      std::copy_n(best, n, y + begin);
+      for (std::int64_t q = 0; q < n; ++q) where[begin + q] = first + at[q] + q * s_.strides[2];
+    }
   }
 
   // Axes are traversed in the order in which positions are counted.
@@ -455,9 +495,13 @@ class MaximumKernel final : public Kernel {
     return found;
   }
 
+  static constexpr std::int64_t kFewColumns = 8, kPart = 128;
+
   PoolShape s_;
   Positions positions_;
-  std::vector<PoolShape::Taps> taps_[3];  // by axis and position
+  const RealLoops<float>& loops_;
+  std::vector<PoolShape::Taps> taps_[3];          // by axis and position
+  std::int64_t whole_begin_ = 0, whole_end_ = 0;  // columns whose windows are whole, if they are many
 };
 
 class MaximumPlan final : public NodePlan {
@@ -467,7 +511,8 @@ class MaximumPlan final : public NodePlan {
   void emit(Planner& planner, ValueId) override {
     const int x = planner.storage(node_.inputs[0], kPlain);
     const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
-    planner.add_step(std::make_unique<MaximumKernel>(shape_, positions_), {x}, {y, where});
+    planner.add_step(std::make_unique<MaximumKernel>(shape_, positions_, real_loops<float>(planner.options().isa)), {x},
+                     {y, where});
   }
 
  private:

@@ -305,7 +305,8 @@ std::optional<std::array<ChannelNumbers, 3>> channel_numbers(const ScaledReader&
   return result;
 }
 
-// Is more done than one loop of the tile engine does?
+// Is more done than one loop of the tile engine does? A number for each long row is worth a loop as well, since the tile engine
+// repeats it in memory.
 bool is_worth_a_loop(const Element& e) {
   const auto operations = operation_count(e).constant();
   return operations && *operations >= 2;
@@ -319,11 +320,11 @@ bool has_exact_bounds(const ScaledForm& f) {
 
 bool plan_scaled(Planner& planner, const Expression& e) {
   using Kind = ElementNode::Kind;
-  constexpr Count kShortRow = 8, kWorthComputing = 4096;
+  constexpr Count kShortRow = 8, kLongRow = 64, kWorthComputing = 4096;
   const Kind kind = e.element->kind;
   if (kind != Kind::kAdd && kind != Kind::kMultiply && kind != Kind::kMaximum && kind != Kind::kMinimum) return false;
   const ValueInfo& out = planner.info(e.result);
-  if (out.type != DataType::kFloat || element_count(out.sizes) == 0 || !is_worth_a_loop(e.element)) return false;
+  if (out.type != DataType::kFloat || element_count(out.sizes) == 0) return false;
   if (const auto assigned = planner.assigned_layout(e.result); assigned && !assigned->plain()) return false;
   Count row = element_count(out.sizes);
   for (std::size_t axis = 0; axis < std::max<std::size_t>(1, out.sizes.size()); ++axis) {
@@ -333,6 +334,7 @@ bool plan_scaled(Planner& planner, const Expression& e) {
     const auto form = reader.read(e.element);
     if (!form) continue;
     const bool by_channel = form->by_channel();
+    if (!is_worth_a_loop(e.element) && !(by_channel && row >= kLongRow)) return false;
     if (form->is_plain() || !(by_channel || form->bounded() || form->two_slopes) || !has_exact_bounds(*form)) return false;
     if (by_channel && row < kShortRow) return false;
     const Count all = element_count(out.sizes), length = by_channel ? row : all;

@@ -42,6 +42,9 @@ struct Shape {
   // For ScatterElements: updates in a row behind one position of the index's axis, which are next to each other in the target
   // if their indices are the same. 1: none are.
   std::int64_t block = 1;
+  // For ScatterElements along the last axis: its size in the target, if updates are as large as the target on the others, so
+  // that each such slice has updates of its own. 0: other scatters.
+  std::int64_t slice = 0;
 };
 
 // The bytes of an element of any type that is served.
@@ -77,13 +80,21 @@ class Places {
       next_blocks(reinterpret_cast<const std::int32_t*>(indices_), rows, copy, put);
   }
 
-  // Calls put(row, place) for the first rows, if indices are those of one axis.
+  // Goes to the beginning of a slice of the target (Shape::slice): to this row, whose other axes are at this element.
+  void skip(Count row, Count beside) {
+    row_ = row, beside_ = beside;
+    for (std::size_t a = shape_.from.size(); a-- > 0; row /= shape_.from[a]) at_[a] = row % shape_.from[a];
+  }
+
+  // Calls put(row, place) for the next rows, if indices are those of one axis.
   template <class Put>
   void for_each_on_axis(Count rows, const Put& put) {
+    const auto from_here = [&](Count row, Count place) { put(row_ + row, place); };
     if (type_ == DataType::kInt64)
-      next_on_axis(reinterpret_cast<const std::int64_t*>(indices_), rows, put);
+      next_on_axis(reinterpret_cast<const std::int64_t*>(indices_) + row_, rows, from_here);
     else
-      next_on_axis(reinterpret_cast<const std::int32_t*>(indices_), rows, put);
+      next_on_axis(reinterpret_cast<const std::int32_t*>(indices_) + row_, rows, from_here);
+    row_ += rows;
   }
 
  private:
@@ -206,6 +217,7 @@ class ScatterKernel final : public Kernel {
   template <class T, class Loops>
   void run_as(const Call& call, const Loops& loops) const {
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
+    if (shape_.slice > 0 && filled_ && !updates_.program) return run_slices(call, y, loops);
     begin(call, y, loops);
     constexpr Count kLine = kLineBytes / static_cast<Count>(sizeof(T));
     const Count lines = (shape_.run + kLine - 1) / kLine;
@@ -218,6 +230,31 @@ class ScatterKernel final : public Kernel {
       const Count first = first_unit(lines, piece, pieces) * kLine;
       const Count last = std::min(shape_.run, first_unit(lines, piece + 1, pieces) * kLine);
       scatter(call, Part<T, Loops>{Places(shape_, indices_, call.inputs[0]), y, first, last - first, loops});
+    });
+  }
+
+  // Elements that replace those of a target of one value: its slices are filled and updated while they are in the caches.
+  template <class T, class Loops>
+  void run_slices(const Call& call, T* y, const Loops& loops) const {
+    constexpr Count kTogether = (32 << 10) / sizeof(T);
+    T value{};
+    std::memcpy(&value, filled_->data(), sizeof value);
+    const T* const updates = reinterpret_cast<const T*>(call.inputs[1]);
+    const Count slices = shape_.target / shape_.slice, of_slice = shape_.rows / slices;
+    const Count most = std::max<Count>(1, kTogether / shape_.slice);
+    const double bytes = static_cast<double>(shape_.target) * sizeof(T);
+    const double nanoseconds = bytes / kBytesPerNanosecond + static_cast<double>(shape_.rows) * kRowNanoseconds;
+    const Count pieces = call.workers.pieces(nanoseconds, slices);
+    call.workers.share(pieces, [&](Count piece, int) {
+      const Count last = first_unit(slices, piece + 1, pieces);
+      Count slice = first_unit(slices, piece, pieces);
+      Places places(shape_, indices_, call.inputs[0]);
+      places.skip(slice * of_slice, slice * shape_.slice);
+      for (Count count = 0; slice < last; slice += count) {
+        count = std::min(most, last - slice);
+        loops.fill(y + slice * shape_.slice, value, count * shape_.slice);
+        places.for_each_on_axis(count * of_slice, [&](Count row, Count place) { y[place] = updates[row]; });
+      }
     });
   }
 
@@ -524,6 +561,9 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
     if (std::equal(x.sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, x.sizes.end(),
                    indices.sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1))
       shape.block = strides[axis];
+    if (*how == Combination::kReplace && axis > 0 && strides[axis] == 1 &&
+        std::equal(x.sizes.begin(), x.sizes.begin() + static_cast<std::ptrdiff_t>(axis), indices.sizes.begin()))
+      shape.slice = strides[axis - 1];
   }
   return std::make_unique<ScatterPlan>(node, read, std::move(shape), *how);
 }

@@ -309,3 +309,24 @@ TEST_CASE("a position outside of the tensor is refused") {
   c.graph.add_output("y", node(c.graph, "GatherND", {rows, to})[0]);
   CHECK_THROWS_AS(cpu_backend().prepare(c.graph)->run(c.inputs), Error);
 }
+
+TEST_CASE("elements are scattered into a target of one value while its rows are filled") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    ScatterBuilder b(seed);
+    const DataType type = b.any_element();
+    Sizes x;
+    for (std::int64_t axes = b.pick(1, 4); axes > 0; --axes) x.push_back(b.pick(1, 5));
+    if (seed % 4 == 0) x = {b.pick(20, 60), b.pick(200, 1200)};
+    Sizes from = x;
+    from.back() = b.pick(1, 3);
+    const bool is_smaller = from.size() > 1 && b.pick(0, 4) == 0;  // on another axis, so that rows have no updates
+    if (is_smaller) from[0] = b.pick(1, from[0]);
+    const std::vector<double> same(static_cast<std::size_t>(element_count(x)), b.pick(0, 1) == 0 ? 0 : 3);
+    const ValueId target = b.graph.add_constant(Tensor::from_reals(type, x, same));
+    const ValueId at = b.given(b.positions(b.index(), from, [&](std::int64_t) { return x.back(); }));
+    b.graph.add_output("y", node(b.graph, "ScatterElements", {target, at, b.input(type, from)},
+                                 {{"axis", Index(static_cast<std::int64_t>(x.size()) - 1)}})[0]);
+    CAPTURE(seed, x, from);
+    check_graph(b.graph, b.inputs);
+  }
+}

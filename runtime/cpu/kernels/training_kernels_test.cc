@@ -55,7 +55,7 @@ TEST_CASE("maxima and where they stand") {
       const std::int64_t k = pick(random, 1, 3), d = pick(random, 1, 2), pad = pick(random, 0, (k - 1) * d);
       kernel.emplace_back(k), dilations.emplace_back(d), strides.emplace_back(pick(random, 1, 3));
       begin.emplace_back(pad), end.emplace_back((k - 1) * d - pad);
-      x.push_back((k - 1) * d + pick(random, 1, 5));
+      x.push_back((k - 1) * d + pick(random, 1, a + 1 == rank && round % 3 == 0 ? 400 : 5));
     }
     Graph graph;
     const ValueId input = graph.add_input("x", {DataType::kFloat, to_indices(x)});

@@ -281,6 +281,29 @@ TEST_CASE("transposed convolutions of nothing, and to nothing") {
     }
 }
 
+TEST_CASE("depthwise convolutions along one axis have windows of any width") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t channels = b.pick(2, 40);
+    const ValueId x = b.input({b.pick(1, 2), channels, b.pick(1, 60)});
+    const std::int64_t step = b.pick(1, 3), apart = b.pick(1, 3), reach = b.pick(0, 6);
+    const auto convolved = [&](std::int64_t kernel) {  // as many results for any window
+      const std::int64_t pad = apart * (kernel - 1) / 2 + reach, more = apart * (kernel - 1) % 2;
+      return node(b.graph, "Conv", {x, b.constant({channels, 1, kernel}, -0.3, 0.3), b.constant({channels})},
+                  {{"strides", Indices{step}},
+                   {"pads_begin", Indices{pad}},
+                   {"pads_end", Indices{pad + more}},
+                   {"group", Index(channels)},
+                   {"dilations", Indices{apart}}})[0];
+    };
+    ValueId y = convolved(b.pick(1, 33));
+    if (seed % 3 == 1) y = node(b.graph, "Relu", {y})[0];
+    if (seed % 3 == 2) y = node(b.graph, "Add", {y, convolved(b.pick(1, 9))})[0];
+    b.check(y);
+  }
+}
+
 TEST_CASE("columns are placed back") {
   for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
