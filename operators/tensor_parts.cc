@@ -45,6 +45,19 @@ Tensor picked(const Tensor& tensor, Sizes sizes, std::span<const std::int64_t> p
 
 Tensor entries_of(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries) {
   const AxisView view(tensor.sizes(), axis);
+  if (tensor.type() != DataType::kString && packed_bits(tensor.type()) % 8 == 0) {  // runs of bytes
+    Sizes sizes = tensor.sizes();
+    sizes[axis] = static_cast<std::int64_t>(entries.size());
+    Tensor result(tensor.type(), std::move(sizes));
+    const std::size_t run = static_cast<std::size_t>(view.after) * byte_size(tensor.type());
+    std::byte* to = run > 0 && result.size() > 0 ? result.mutable_bytes().data() : nullptr;
+    for (std::int64_t b = 0; b < view.before && to != nullptr; ++b)
+      for (const std::int64_t e : entries) {
+        std::memcpy(to, tensor.bytes().data() + static_cast<std::size_t>(b * view.size + e) * run, run);
+        to += run;
+      }
+    return result;
+  }
   std::vector<std::int64_t> places;
   for (std::int64_t b = 0; b < view.before && tensor.size() > 0; ++b)
     for (const std::int64_t e : entries)

@@ -110,6 +110,19 @@ Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
   const ValueId one = b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{1}));
   const ValueId turned = b.add("Sub", {b.add("Sub", {length, one}), t});
   const ValueId places = b.add("Where", {b.add("Less", {t, length}), turned, t});
+  if (time < 2 && batch < 2 && all_constant({shape[0], shape[1]})) {  // rows of both axes, each moved as a whole
+    const auto rows_before = [&](ValueId entry, std::size_t axis) {
+      const std::int64_t count = axis == 0 ? shape[1].value() : 1;
+      return b.add("Mul", {entry, b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{count}))});
+    };
+    const ValueId own = along(b.add("Range", {}, {{"count", shape[batch]}}), batch);
+    const ValueId rows = b.add("Add", {rows_before(places, time), rows_before(own, batch)});
+    Indices joined(shape.begin() + 1, shape.end());
+    joined[0] *= shape[0];
+    const ValueId moved =
+        b.add("Gather", {b.reshaped(x, joined), b.reshaped(rows, {shape[0], shape[1]})}, {{"axis", Index(0)}});
+    return SourceBuilder::results({moved});
+  }
   return SourceBuilder::results(
       {b.add("GatherElements", {x, b.add("Expand", {places}, {{"shape", shape}})}, {{"axis", Index(time)}})});
 }

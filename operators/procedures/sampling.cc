@@ -3,8 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -67,31 +69,83 @@ void take_largest(double* to, const double* from, double factor, std::int64_t co
   for (std::int64_t c = 0; c < count; ++c) to[c] = std::max(to[c], factor * from[c]);
 }
 
-// to[column, row] = from[row, column], some lines of the cache at a time
+bool are_finite(const double* x, std::int64_t count) {
+  Lanes zeros{};  // 0 times what is not finite is NaN
+  double sum = 0;
+  std::int64_t k = 0;
+  for (; k + kLanes <= count; k += kLanes) zeros += 0.0 * *reinterpret_cast<const Lanes*>(x + k);
+  for (; k < count; ++k) sum += 0.0 * x[k];
+  for (std::int64_t l = 0; l < kLanes; ++l) sum += zeros[l];
+  return sum == 0;
+}
+
+// to[column, row] = from[row, column], some lines of the cache at a time; rows are so far apart.
 template <class T>
-void transpose(double* to, const T* from, std::int64_t rows, std::int64_t columns) {
+void transpose(double* to, std::int64_t to_rows, const T* from, std::int64_t from_rows, std::int64_t rows,
+               std::int64_t columns) {
   constexpr std::int64_t kBlock = 8;
   for (std::int64_t r = 0; r < rows; r += kBlock)
     for (std::int64_t q = 0; q < columns; q += kBlock)
       for (std::int64_t c = q; c < std::min(columns, q + kBlock); ++c)
         for (std::int64_t i = r; i < std::min(rows, r + kBlock); ++i)
-          to[c * rows + i] = static_cast<double>(from[i * columns + c]);
+          to[c * to_rows + i] = static_cast<double>(from[i * from_rows + c]);
 }
 
-// Images with the channels of a pixel side by side: a region's samples are sums of pixels.
-std::vector<double> pixels_of(const Tensor& images) {
-  const std::int64_t batch = images.sizes()[0], channels = images.sizes()[1], area = images.sizes()[2] * images.sizes()[3];
-  std::vector<double> pixels(static_cast<std::size_t>(images.size()));
-  const auto fill = [&](const auto* from) {
-    for (std::int64_t b = 0; b < batch; ++b)
-      transpose(pixels.data() + b * channels * area, from + b * channels * area, channels, area);
-  };
-  if (images.type() == DataType::kFloat)
-    fill(images.data<float>().data());
-  else
-    fill(images.reals().data());
-  return pixels;
-}
+// Images with the channels of a pixel side by side: a region's samples are sums of pixels. Only those that are sampled are
+// there.
+class SampledPixels {
+ public:
+  explicit SampledPixels(const Tensor& images)
+      : images_(images),
+        channels_(images.sizes()[1]),
+        height_(images.sizes()[2]),
+        width_(images.sizes()[3]),
+        columns_(static_cast<std::size_t>(images.sizes()[0] * height_), {width_, 0}),
+        pixels_(std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(images.size()))) {}
+
+  // The pixels in these rows and columns will be sampled.
+  void need(std::int64_t image, std::span<const Taps> rows, std::span<const Taps> columns) {
+    std::int64_t first = width_, last = 0;
+    for (const Taps& taps : columns)
+      for (const std::int64_t at : taps.at) first = std::min(first, at), last = std::max(last, at + 1);
+    for (const Taps& taps : rows)
+      for (const std::int64_t at : taps.at) {
+        auto& [from, to] = columns_[static_cast<std::size_t>(image * height_ + at)];
+        from = std::min(from, first), to = std::max(to, last);
+      }
+  }
+
+  // Returns whether all of them are finite.
+  bool fill() {
+    if (images_.type() == DataType::kFloat) return fill_from(images_.data<float>().data());
+    return fill_from(images_.reals().data());
+  }
+
+  const double* at(std::int64_t image, std::int64_t row, std::int64_t column) const {
+    return pixels_.get() + ((image * height_ + row) * width_ + column) * channels_;
+  }
+
+ private:
+  template <class T>
+  bool fill_from(const T* images) {
+    bool finite = true;
+    for (std::size_t line = 0; line < columns_.size(); ++line) {
+      const auto [from, to] = columns_[line];
+      if (from >= to) continue;
+      const auto image = static_cast<std::int64_t>(line) / height_, row = static_cast<std::int64_t>(line) % height_;
+      double* const pixels = pixels_.get() + (static_cast<std::int64_t>(line) * width_ + from) * channels_;
+      transpose(pixels, channels_, images + (image * channels_ * height_ + row) * width_ + from, height_ * width_, channels_,
+                to - from);
+      finite = finite && are_finite(pixels, (to - from) * channels_);
+    }
+    return finite;
+  }
+
+  const Tensor& images_;
+  std::int64_t channels_, height_, width_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> columns_;  // of each row: from the first to behind the last
+  std::unique_ptr<double[]> pixels_;
+};
 
 void run_roi_align(Call& call) {
   const Tensor &x = call.tensor(0), &rois = call.tensor(1);
@@ -109,12 +163,11 @@ void run_roi_align(Call& call) {
   const Sizes sizes{count, channels, rows, columns}, one{channels, rows, columns};
   Tensor result(x.type(), sizes);
   if (result.size() == 0) return call.give(std::move(result));
-  const std::vector<double> pixels = pixels_of(x), boxes = rois.reals();
-  // Elements that are not finite count with each of their weights: 0 times infinity is NaN.
-  const bool merges = !takes_max && std::all_of(pixels.begin(), pixels.end(), [](double v) { return std::isfinite(v); });
+  const std::vector<double> boxes = rois.reals();
   std::vector<double> sums(static_cast<std::size_t>(element_count(one))), region(sums.size());
   std::vector<Taps> down_taps(static_cast<std::size_t>(rows)), across_taps(static_cast<std::size_t>(columns));
-  for (std::int64_t n = 0; n < count; ++n) {
+  // Finds the taps of region n; returns its image and the samples of a bin.
+  const auto find_region = [&](std::int64_t n, bool merges) {
     const double* box = boxes.data() + 4 * n;
     const double shift = half ? 0.5 : 0, left = box[0] * scale - shift, top = box[1] * scale - shift;
     double box_width = box[2] * scale - shift - left, box_height = box[3] * scale - shift - top;
@@ -127,8 +180,6 @@ void run_roi_align(Call& call) {
     };
     const std::int64_t down = samples(bin_height), across = samples(bin_width);
     const std::int64_t batch = checked_index(batches[static_cast<std::size_t>(n)], x.sizes()[0]);
-    const double* const image = pixels.data() + batch * channels * height * width;
-    const double divisor = takes_max ? 1 : static_cast<double>(std::max<std::int64_t>(down * across, 1));
     // A sample's weights are products of those along both axes.
     const auto find_taps = [&](std::vector<Taps>& bins, double begin, double bin, std::int64_t in_bin, std::int64_t size) {
       for (std::size_t b = 0; b < bins.size(); ++b) {
@@ -142,6 +193,18 @@ void run_roi_align(Call& call) {
     };
     find_taps(down_taps, top, bin_height, down, height);
     find_taps(across_taps, left, bin_width, across, width);
+    return std::pair(batch, down * across);
+  };
+  SampledPixels pixels(x);
+  for (std::int64_t n = 0; n < count; ++n) {
+    call.checkpoint();
+    pixels.need(find_region(n, false).first, down_taps, across_taps);
+  }
+  // Elements that are not finite count with each of their weights: 0 times infinity is NaN.
+  const bool merges = pixels.fill() && !takes_max;
+  for (std::int64_t n = 0; n < count; ++n) {
+    const auto [batch, samples] = find_region(n, merges);
+    const double divisor = takes_max ? 1 : static_cast<double>(std::max<std::int64_t>(samples, 1));
     double* to = sums.data();
     for (const Taps& rows_of : down_taps)
       for (const Taps& columns_of : across_taps) {
@@ -150,16 +213,98 @@ void run_roi_align(Call& call) {
         std::fill_n(to, channels, takes_max && any ? -HUGE_VAL : 0);
         for (std::size_t r = 0; r < rows_of.at.size(); ++r)
           for (std::size_t c = 0; c < columns_of.at.size(); ++c)
-            (takes_max ? take_largest : add_scaled)(to, image + (rows_of.at[r] * width + columns_of.at[c]) * channels,
+            (takes_max ? take_largest : add_scaled)(to, pixels.at(batch, rows_of.at[r], columns_of.at[c]),
                                                     rows_of.weight[r] * columns_of.weight[c] / divisor, channels);
         to += channels;
       }
-    transpose(region.data(), sums.data(), rows * columns, channels);
+    transpose(region.data(), rows * columns, sums.data(), channels, rows * columns, channels);
     const Tensor made = Tensor::from_reals(x.type(), one, region);
     std::memcpy(result.mutable_bytes().data() + static_cast<std::size_t>(n) * made.byte_count(), made.bytes().data(),
                 made.byte_count());
   }
   call.give(std::move(result));
+}
+
+// ---- MaxRoiPool
+
+// Bins of a region along an axis, as elements from first up to last. Regions have whole sizes and include both ends;
+// neighbouring bins share an element if the size is no multiple of their number.
+std::vector<std::pair<std::int64_t, std::int64_t>> bins_of(float begin, float end, std::int64_t bins, std::int64_t size) {
+  const float length = std::max(end - begin + 1, 1.0f), bin = length / static_cast<float>(bins);
+  const auto inside = [&](float at) {
+    return static_cast<std::int64_t>(std::clamp(at + begin, 0.0f, static_cast<float>(size)));
+  };
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (std::int64_t b = 0; b < bins; ++b)
+    result.emplace_back(inside(std::floor(static_cast<float>(b) * bin)), inside(std::ceil(static_cast<float>(b + 1) * bin)));
+  return result;
+}
+
+// Some elements at once.
+template <class T>
+struct Together {
+  static constexpr std::int64_t kCount = 8;
+  typedef T Type __attribute__((vector_size(kCount * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+
+// to[i] = the larger of both; NaN is the largest.
+template <class T>
+void take_larger(T* to, const T* from, std::int64_t count) {
+  using V = typename Together<T>::Type;
+  std::int64_t i = 0;
+  for (; i + Together<T>::kCount <= count; i += Together<T>::kCount) {
+    const V a = *reinterpret_cast<const V*>(to + i), b = *reinterpret_cast<const V*>(from + i);
+    *reinterpret_cast<V*>(to + i) = (b > a) | (b != b) ? b : a;
+  }
+  for (; i < count; ++i) to[i] = from[i] > to[i] || from[i] != from[i] ? from[i] : to[i];
+}
+
+template <class T>
+void pool_regions(Call& call, const T* x, T* y) {
+  const Sizes& sizes = call.tensor(0).sizes();
+  const std::int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
+  const std::vector<std::int64_t> bins = call.integers("pooled_shape");
+  const std::vector<double> rois = call.reals(1);
+  const auto scale = static_cast<float>(call.real("spatial_scale", 1));
+  const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };  // NaN is the largest
+  std::vector<T> line(static_cast<std::size_t>(width));
+  for (std::size_t n = 0; n + 5 <= rois.size(); n += 5) {
+    call.checkpoint();
+    const auto corner = [&](std::size_t k) { return std::round(static_cast<float>(rois[n + k]) * scale); };
+    const auto down = bins_of(corner(2), corner(4), bins[0], height), across = bins_of(corner(1), corner(3), bins[1], width);
+    const T* plane = x + checked_index(static_cast<std::int64_t>(rois[n]), sizes[0]) * channels * height * width;
+    for (std::int64_t c = 0; c < channels; ++c, plane += height * width)
+      for (const auto& [top, bottom] : down) {
+        const std::int64_t first = across.front().first, last = across.back().second;
+        const std::int64_t count = std::max<std::int64_t>(last - first, 0);
+        if (top < bottom) std::copy_n(plane + top * width + first, count, line.data() + first);
+        for (std::int64_t r = top + 1; r < bottom; ++r) take_larger(line.data() + first, plane + r * width + first, count);
+        for (const auto& [left, right] : across) {
+          const bool is_empty = top >= bottom || left >= right;
+          T found = is_empty ? T(0) : line[static_cast<std::size_t>(left)];
+          for (std::int64_t q = left + 1; q < right && !is_empty; ++q) found = larger(found, line[static_cast<std::size_t>(q)]);
+          *y++ = found;
+        }
+      }
+  }
+}
+
+// The maximum of each bin, 0 for an empty one (Girshick, Fast R-CNN, ICCV 2015).
+void run_max_roi_pool(Call& call) {
+  const Tensor &x = call.tensor(0), &rois = call.tensor(1);
+  const std::vector<std::int64_t> bins = call.integers("pooled_shape");
+  if (x.sizes().size() != 4 || rois.sizes().size() != 2 || rois.sizes()[1] != 5 || bins.size() != 2)
+    throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 5], pooled_shape 2 entries");
+  require_few(element_count(bins));
+  const Sizes sizes{rois.sizes()[0], x.sizes()[1], bins[0], bins[1]};
+  if (x.type() == DataType::kFloat) {
+    Tensor result(x.type(), sizes);
+    if (result.size() > 0) pool_regions(call, x.data<float>().data(), result.mutable_data<float>().data());
+    return call.give(std::move(result));
+  }
+  std::vector<double> result(static_cast<std::size_t>(element_count(sizes)));
+  if (!result.empty()) pool_regions(call, x.reals().data(), result.data());
+  call.give(Tensor::from_reals(x.type(), sizes, result));
 }
 
 // ---- As graphs of operators
@@ -324,7 +469,7 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
       {takes_max ? largest_of_regions(f, x, image, down, across) : mean_of_regions(f, x, image, down, across)});
 }
 
-// ---- MaxRoiPool
+// ---- MaxRoiPool as a graph
 
 // Membership of an axis' elements in bins, [regions, bins, size], and whether a bin has any, [regions, bins, 1]. Regions
 // have whole sizes and include both ends; neighbouring bins share an element if the size is no multiple of their number.
@@ -395,6 +540,7 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
 void register_sampling(Procedures& p) {
   p.add("RoiAlign", run_roi_align);
   p.add_graph("RoiAlign", graph_of_roi_align);
+  p.add("MaxRoiPool", run_max_roi_pool);
   p.add_graph("MaxRoiPool", graph_of_max_roi_pool);
 }
 
