@@ -267,7 +267,7 @@ class NarrowWindowKernel final : public Kernel {
   }
 
   static bool serves(const PoolShape& shape) {
-    constexpr std::int64_t kShortRow = 24, kMostPixels = 1024, kFewPlanes = 8;
+    constexpr std::int64_t kShortRow = 32, kMostPixels = 1024, kFewPlanes = 8;
     const PoolShape s = of_three_axes(shape);
     return s.y[4] <= kShortRow && s.x[2] * s.x[3] * s.x[4] <= kMostPixels && s.x[0] * s.x[1] >= kFewPlanes;
   }
