@@ -62,9 +62,9 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (plan == nullptr || pointwise_ || plan->pointwise_) return false;
     const FoldedConvolution &a = convolution_, &b = plan->convolution_;
     if (a.input != b.input || a.floor != b.floor) return false;
+    if (!(a.is_by_channel() && b.is_by_channel()) && !(a.is_one_by_one() && b.is_one_by_one())) return false;
     // One axis may be seen as rows or as columns, planes of a volume as images or as rows.
-    const bool seen_alike = a.image()->out_height == b.image()->out_height && a.image()->images == b.image()->images;
-    if (!seen_alike || !((a.is_by_channel() && b.is_by_channel()) || (a.is_one_by_one() && b.is_one_by_one()))) return false;
+    if (a.image()->out_height != b.image()->out_height || a.image()->images != b.image()->images) return false;
     if (!plan->epilogue_without_parallel().operations().empty()) return false;
     const std::vector<ValueId>& additions = a.epilogue.additions();
     if (std::find(additions.begin(), additions.end(), addend) == additions.end()) return false;
