@@ -22,9 +22,10 @@ const Choices<MathClass>& math_choices() {
 }
 
 const Choices<KernelChoice>& kernel_choices() {
-  static const Choices<KernelChoice> kAll(
-      "choice of kernels",
-      {{"estimated", KernelChoice::kEstimated}, {"cached", KernelChoice::kCached}, {"measured", KernelChoice::kMeasured}});
+  static const Choices<KernelChoice> kAll("choice of kernels", {{"estimated", KernelChoice::kEstimated},
+                                                                {"cached", KernelChoice::kCached},
+                                                                {"measured", KernelChoice::kMeasured},
+                                                                {"searched", KernelChoice::kSearched}});
   return kAll;
 }
 

@@ -29,6 +29,7 @@ enum class KernelChoice {
   kEstimated,  // by an estimate: the same on all machines, and so are the results' bits
   kCached,     // by times in the cost database, else by the estimate: the same bits for the same database
   kMeasured,   // as kCached, but missing times are measured during planning and stored
+  kSearched,   // as kMeasured, and loops of generated code are searched and stored
 };
 
 // The output replaces the input, as training steps replace weights.
@@ -79,8 +80,9 @@ struct StepProfile {
   std::string operators;  // "Conv+Relu"
   double seconds = 0;
   int runs = 0;
-  double flops = 0;  // of one run, by denotations
-  double bytes = 0;  // of one run: inputs, outputs and packed constants, each once
+  double flops = 0;        // of one run, by denotations
+  double bytes = 0;        // of one run: inputs, outputs and packed constants, each once
+  std::string loops = {};  // of generated code, as text (runtime/cpu/tile/loop_program.h); empty: it is a kernel, or not known
 };
 
 class Session {

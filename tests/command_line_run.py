@@ -43,6 +43,10 @@ class Run(ProgramTest):
             numpy.testing.assert_allclose(measured, estimated, rtol=1e-3, atol=1e-3)
             for kernels in ("cached", "measured"):
                 numpy.testing.assert_array_equal(output("--kernels", kernels), measured)
+            searched = output("--kernels", "searched")
+            numpy.testing.assert_allclose(searched, estimated, rtol=1e-3, atol=1e-3)
+            for kernels in ("cached", "searched"):  # nothing is searched again
+                numpy.testing.assert_array_equal(output("--kernels", kernels), searched)
             numpy.testing.assert_array_equal(output("--kernels", "estimated"), estimated)
             self.report("bench", self.path("model.onnx"), "--seconds", "0.05s", "--threads", "1", "--kernels", "cached")
             self.error("run", self.path("model.onnx"), *options, "--kernels", "guessed", status=2)

@@ -82,7 +82,8 @@ class SessionOptions:
 
     intra_op_num_threads: threads; 0 for all processors.
     math: "exact", "reassociate" or "fast": what may change in floating point, as for rewright.optimize.
-    kernels: "estimated", "cached" or "measured": how convolutions are chosen, as for rewright.optimize.
+    kernels: "estimated", "cached", "measured" or "searched": how convolutions and loops of generated code are chosen, as for
+        rewright.optimize.
     plan_cache: a file that keeps the prepared plan, so that the next process starts faster; empty for none.
     enable_profiling: measure every step (InferenceSession.profile, end_profiling).
     check_kernels: compare elements of what each step computes with the operators' definitions, in the first run with

@@ -70,6 +70,7 @@ nlohmann::json profile_json(const std::vector<StepProfile>& steps, const Rooflin
                     {"gflop_per_s", s.flops * giga_per_second},
                     {"gb_per_s", s.bytes * giga_per_second},
                     {"roofline_share", roofline_share(s, roofline)}});
+    if (!s.loops.empty()) list.back()["loops"] = s.loops;
   }
   return list;
 }

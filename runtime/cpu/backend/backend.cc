@@ -87,6 +87,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     plan_options_.open_sizes = options.resources != nullptr || !sizes_known(graph_);  // parts of a model have any
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
+    plan_options_.searches_loops = options.kernels == KernelChoice::kSearched;
     resources_ = std::dynamic_pointer_cast<CpuResources>(options.resources);
     is_open_ = !sizes_known(graph_) || options.check_kernels;
     if (!is_open_) {
@@ -136,7 +137,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     const int runs = runner->runs();
     for (std::size_t n = 0; n < runner->plan().steps.size(); ++n) {
       const cpu::Step& step = runner->plan().steps[n];
-      result.push_back({step.node, step.operators, seconds[n], runs, step.flops, step.bytes});
+      result.push_back({step.node, step.operators, seconds[n], runs, step.flops, step.bytes, step.kernel->loops()});
     }
     return result;
   }

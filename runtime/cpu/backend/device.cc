@@ -24,7 +24,7 @@ namespace rewright::cpu {
 namespace {
 
 // Must be increased whenever kernels or planning change times.
-constexpr int kKernelGeneration = 14;
+constexpr int kKernelGeneration = 15;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -226,7 +226,7 @@ std::unique_ptr<cpu::MeasuredChoices> cpu_choices(const SessionOptions& options)
   if (options.kernels == KernelChoice::kEstimated) return nullptr;
   return std::make_unique<cpu::MeasuredChoices>(
       options.cost_database.empty() ? CostDatabase::default_file() : std::filesystem::path(options.cost_database),
-      cpu_identity(options), options.kernels == KernelChoice::kMeasured);
+      cpu_identity(options), options.kernels == KernelChoice::kMeasured || options.kernels == KernelChoice::kSearched);
 }
 
 std::string cpu_library_versions() { return cpu::dnnl_version_text() + "\n" + cpu::blas_version_text(); }

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/hash_mix.h"
+#include "runtime/cpu/planning/loop_choices.h"
+#include "runtime/cpu/planning/measured_choices.h"
 #include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/stages.h"
@@ -21,24 +23,36 @@ class TileKernel final : public Kernel {
   void run(const Call& call) const override { program_->run(call.inputs, call.outputs, call.scratch, call.workers); }
   std::size_t scratch_bytes() const override { return program_->scratch_bytes(); }
   std::string source() const override { return kGeneratedCode; }
+  std::string loops() const override { return to_string(program_->loops()); }
 
  private:
   Program program_;
 };
 
+TileOptions tile_options(const Planner& planner) { return {planner.options().isa, false, false, planner.options().threads}; }
+
+// Compiles a group by the loops that were found for it, or by the estimate's. Null if it cannot be compiled, or if the estimate
+// finds that its values should not be computed together.
+Program compile_group(const Planner& planner, const LoopProblem& problem) {
+  std::optional<StagedProgram> program;
+  if (const auto chosen = chosen_loops(planner.options(), problem))
+    program = compile_stages(problem.values, problem.operands, problem.options, &*chosen);
+  if (!program) program = compile_stages(problem.values, problem.operands, problem.options);
+  return program ? std::make_shared<const StagedProgram>(std::move(*program)) : nullptr;
+}
+
 // Compiles the expression, once for all steps with equal expressions and sizes (the layers of a network). Null if it cannot be
 // compiled.
 Program program_of(Planner& planner, const Expression& e, const TileOperand& out, const std::vector<TileOperand>& operands) {
-  const auto compile = [&]() -> Program {
-    const StagedOutput output{e.element, e.position, out};
-    auto program = compile_stages({&output, 1}, operands, {planner.options().isa, false});
-    return program ? std::make_shared<const StagedProgram>(std::move(*program)) : nullptr;
+  const auto compile = [&] {
+    return compile_group(planner, {{{e.element, e.position, out}}, operands, tile_options(planner)});
   };
-  if (e.name == 0) return compile();
+  if (e.name == 0 || planner.options().choices != nullptr) return compile();  // choices may change from plan to plan
   std::uint64_t name = hash_mix(hash_mix(hash_text("program"), e.name), static_cast<std::uint64_t>(planner.options().isa));
   const auto add = [&](const TileOperand& o) {
     name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(o.type)), static_cast<std::uint64_t>(o.layout.channels));
   };
+  name = hash_mix(name, static_cast<std::uint64_t>(planner.options().threads));
   add(out);
   for (const TileOperand& operand : operands) add(operand);
   return planner.recognitions().programs.recall(name, compile);
@@ -147,19 +161,83 @@ bool plan_generated(Planner& planner, const Expression& e) {
 
 bool plan_together(Planner& planner, std::span<const Expression> outputs) {
   const std::vector<ValueId>& operands = outputs[0].operands;
-  std::vector<StagedOutput> staged;
+  std::vector<GroupValue> staged;
   for (const Expression& e : outputs) {
     const ValueInfo& result = planner.info(e.result);
     staged.push_back({e.element, e.position, {result.type, result.sizes, kPlain}});
   }
   const std::vector<TileOperand> types =
       operand_types(planner, outputs[0], planner.info(outputs[0].result), kPlain, Attempt::kRowMajor);
-  auto program = compile_stages(staged, types, {planner.options().isa, false});
+  Program program = compile_group(planner, {std::move(staged), types, tile_options(planner)});
   if (!program) return false;
   std::vector<int> inputs = input_storages(planner, operands, types), targets;
   for (const Expression& e : outputs) targets.push_back(planner.add_value(e.result, kPlain));
-  planner.add_step(std::make_unique<TileKernel>(std::make_shared<const StagedProgram>(std::move(*program))), std::move(inputs),
-                   std::move(targets));
+  planner.add_step(std::make_unique<TileKernel>(std::move(program)), std::move(inputs), std::move(targets));
+  return true;
+}
+
+namespace {
+
+// The expressions of a set as values of one group, and the operands of all.
+struct FusedSet {
+  std::vector<GroupValue> values;
+  std::vector<ValueId> operands;
+};
+
+FusedSet fused_set(const Planner& planner, std::span<const Expression> expressions, const std::vector<bool>& is_result) {
+  FusedSet set;
+  const auto value_of = [&](ValueId v) {
+    const auto found = std::find_if(expressions.begin(), expressions.end(), [&](const Expression& e) { return e.result == v; });
+    return found == expressions.end() ? -1 : static_cast<int>(found - expressions.begin());
+  };
+  for (const Expression& e : expressions)
+    for (const ValueId v : e.operands)
+      if (value_of(v) < 0 && std::find(set.operands.begin(), set.operands.end(), v) == set.operands.end())
+        set.operands.push_back(v);
+  const auto number_of = [&](ValueId v) {
+    if (const int value = value_of(v); value >= 0) return static_cast<int>(set.operands.size()) + value;
+    return static_cast<int>(std::find(set.operands.begin(), set.operands.end(), v) - set.operands.begin());
+  };
+  for (std::size_t n = 0; n < expressions.size(); ++n) {
+    const Expression& e = expressions[n];
+    const ValueInfo& result = planner.info(e.result);
+    const Element element = rewrite(e.element,
+                                    [&](const ElementNode& read) {
+                                      ElementNode renumbered = read;
+                                      renumbered.operand = number_of(e.operands[static_cast<std::size_t>(read.operand)]);
+                                      return std::make_shared<const ElementNode>(std::move(renumbered));
+                                    },
+                                    {});
+    set.values.push_back({element, e.position, {result.type, result.sizes, kPlain}, is_result[n]});
+  }
+  return set;
+}
+
+// Tensors in bands are row-major.
+bool is_stored_row_major(const Planner& planner, ValueId v) {
+  const std::vector<Layout> layouts = planner.layouts(v);
+  return std::find_if(layouts.begin(), layouts.end(), [](Layout l) { return l.plain(); }) != layouts.end();
+}
+
+}  // namespace
+
+bool plan_fused(Planner& planner, std::span<const Expression> expressions, const std::vector<bool>& is_result) {
+  for (const Expression& e : expressions)
+    if (const auto assigned = planner.assigned_layout(e.result);
+        (assigned && !assigned->plain()) || planner.is_in_slot(e.result))
+      return false;
+  FusedSet set = fused_set(planner, expressions, is_result);
+  std::vector<TileOperand> types;
+  for (const ValueId v : set.operands) {
+    if (v == kNoValue || !is_stored_row_major(planner, v)) return false;
+    types.push_back({planner.info(v).type, planner.info(v).sizes, kPlain});
+  }
+  Program program = compile_group(planner, {std::move(set.values), types, tile_options(planner)});
+  if (!program) return false;
+  std::vector<int> inputs = input_storages(planner, set.operands, types), targets;
+  for (std::size_t n = 0; n < expressions.size(); ++n)
+    if (is_result[n]) targets.push_back(planner.add_value(expressions[n].result, kPlain));
+  planner.add_step(std::make_unique<TileKernel>(std::move(program)), std::move(inputs), std::move(targets));
   return true;
 }
 

@@ -217,8 +217,8 @@ bool plan_prefix(Planner& planner, const Expression& e) {
       types[static_cast<std::size_t>(read.operand)].sizes == out.sizes) {
     body.operand = read.operand;
   } else {
-    const StagedOutput output{prefix->body, e.position, {out.type, out.sizes, kPlain}};
-    body.program = compile_stages({&output, 1}, types, {planner.options().isa, false});
+    const GroupValue output{prefix->body, e.position, {out.type, out.sizes, kPlain}};
+    body.program = compile_stages({&output, 1}, types, {planner.options().isa, false, false, planner.options().threads});
     if (!body.program) return false;
   }
   auto kernel = make_prefix(*prefix, std::move(body), out.type, out.sizes, planner.options().isa);

@@ -34,6 +34,8 @@ class Kernel {
   virtual std::size_t scratch_bytes() const { return 0; }
   // The kernel's origin; for a library's kernel, with the library's version and name for it.
   virtual std::string source() const { return "a kernel of Rewright"; }
+  // The loops of generated code (tile/loop_program.h); empty: it is not generated.
+  virtual std::string loops() const { return {}; }
   // Does it serve calls with other lengths of caches than the plan's?
   virtual bool serves_any_lengths() const { return true; }
   // The rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values exceed the results.

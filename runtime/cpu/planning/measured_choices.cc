@@ -50,6 +50,17 @@ std::size_t MeasuredChoices::choose(const std::string& problem, std::span<const 
   return best;
 }
 
+std::optional<std::string> MeasuredChoices::found(const std::string& problem) {
+  const auto [entry, is_new] = found_.try_emplace(problem);
+  if (is_new) entry->second = database_.find_choice(device_, problem);
+  return entry->second;
+}
+
+void MeasuredChoices::keep_found(const std::string& problem, const std::string& alternative) {
+  found_[problem] = alternative;
+  database_.store_choice(device_, problem, alternative);
+}
+
 void MeasuredChoices::save() {
   database_.store(device_, fresh_);
   fresh_.clear();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class MeasuredChoices {
   // alternative is clearly faster.
   std::size_t choose(const std::string& problem, std::span<const std::string> ways, std::size_t estimated,
                      const std::function<std::vector<double>()>& time);
+  // The alternative that a search has found for a problem, as text; nullopt: none was searched.
+  std::optional<std::string> found(const std::string& problem);
+  void keep_found(const std::string& problem, const std::string& alternative);
   // Stores new times. Times that cannot be stored are measured again by the next process.
   void save();
 
@@ -33,6 +37,7 @@ class MeasuredChoices {
   CostDatabase database_;
   std::string device_;
   bool measure_;
+  std::map<std::string, std::optional<std::string>> found_;
   std::map<std::string, double> seconds_;  // by problem and alternative
   std::vector<CostDatabase::Entry> fresh_;
 };

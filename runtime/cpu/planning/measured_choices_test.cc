@@ -7,6 +7,7 @@
 #include "base/temporary_folder.h"
 #include "runtime/cpu/backend/device.h"
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
+#include "runtime/cpu/planning/loop_choices.h"
 #include "runtime/cpu/testing/graphs.h"
 
 namespace rewright::cpu {
@@ -173,6 +174,55 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   two.threads = 2;
   CHECK(run(threads) == run(two));
   CHECK(run({}) == estimated);
+}
+
+TEST_CASE("loops are searched once, kept, and used by sessions with cached choices") {
+  const Folder folder;
+  testing::GraphBuilder b(6);
+  const ValueId x = b.input(DataType::kFloat, {48, 700}, -3, 3);
+  const auto reduced = [&](const char* op, ValueId of) {
+    return testing::node(b.graph, op, {of}, {{"axes", Indices{1}}, {"keepdims", true}})[0];
+  };
+  const ValueId e = testing::node(b.graph, "Exp", {testing::node(b.graph, "Sub", {x, reduced("ReduceMax", x)})[0]})[0];
+  b.graph.add_output("y", testing::node(b.graph, "Div", {e, reduced("ReduceSum", e)})[0]);
+  const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
+  const auto run = [&](const SessionOptions& options) {
+    std::vector<Tensor> results = cpu_backend().prepare(b.graph, options)->run(b.inputs);
+    testing::require_close(b.graph, results, expected, {2e-5});
+    return results;
+  };
+  const std::vector<Tensor> searched = run(with_kernels(KernelChoice::kSearched, folder.file()));
+  for (const KernelChoice kernels : {KernelChoice::kCached, KernelChoice::kMeasured, KernelChoice::kSearched})
+    CHECK(run(with_kernels(kernels, folder.file())) == searched);
+  // What is kept is followed, and texts that are no programs for the group leave the estimate.
+  const SessionOptions cached = with_kernels(KernelChoice::kCached, folder.file());
+  std::vector<cpu::LoopProblem> problems;
+  cpu::PlanOptions options;
+  options.isa = cpu::usable_isa(cached.max_isa);
+  options.loop_problems = &problems;
+  cpu::make_plan(b.graph, options);
+  REQUIRE_FALSE(problems.empty());
+  const auto loops = [&] {
+    SessionOptions profiled = cached;
+    profiled.profile = true;
+    const auto session = cpu_backend().prepare(b.graph, profiled);
+    session->run(b.inputs);
+    std::vector<std::string> texts;
+    for (const StepProfile& step : session->profile()) texts.push_back(step.loops);
+    return texts;
+  };
+  const std::string text = "v0 (tile 512); for 4 of axis 0 { v1; v2; v3 }";
+  for (const std::string& kept : {text, std::string("v0; v9"), std::string("?")}) {
+    {
+      MeasuredChoices choices(folder.file(), cpu_identity(cached), false);
+      for (const cpu::LoopProblem& problem : problems) {
+        REQUIRE(choices.found(problem.name()));
+        choices.keep_found(problem.name(), kept);
+      }
+    }
+    CHECK((loops() == std::vector{text}) == (kept == text));
+    run(cached);
+  }
 }
 
 TEST_CASE("close convolutions hold the estimate's choice") {

@@ -18,6 +18,7 @@
 
 namespace rewright::cpu {
 
+struct LoopProblem;
 class MeasuredChoices;
 class PreparedConstants;
 struct Recognitions;
@@ -36,6 +37,9 @@ struct PlanOptions {
   bool counts_operations = true;                    // for profiles
   // Chooses among equivalent kernels by measured times; null: by estimate. Only used while planning.
   MeasuredChoices* choices = nullptr;
+  bool searches_loops = false;  // and searches loops of generated code that no choices are known for
+  // Filled with the groups of expressions that are planned (planning/loop_choices.h); null: not asked for.
+  std::vector<LoopProblem>* loop_problems = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that support it: for timing it
   bool open_sizes = false;  // there are plans for other sizes: prefers kernels whose packed weights serve them all
   // By value: does it differ between the plans for several sizes (OpenGraph::open_values)? Null: not known. Only used while

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "runtime/cpu/base/libraries.h"
+#include "runtime/cpu/planning/fused_groups.h"
 #include "runtime/cpu/planning/grouping.h"
 #include "runtime/cpu/planning/layouts.h"
+#include "runtime/cpu/planning/loop_choices.h"
 #include "runtime/cpu/planning/memory.h"
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/plan_together.h"
@@ -70,12 +72,23 @@ class PlanMaker final : public Planner {
     for (const GraphOutput& o : graph().outputs()) ++users[o.value];
     for (const std::vector<ValueId>& list : constants)
       for (const ValueId v : list) ++users[v];
+    const std::vector<FusedGroups> sets = fused_groups(groups);
+    std::map<std::size_t, const FusedGroups*> set_of;
+    for (const FusedGroups& set : sets)
+      for (const std::size_t g : set.groups) set_of[g] = &set;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       if (groups[g].copy) {  // planned on demand, so its constants stay
         copies_[groups[g].result] = &groups[g];
         continue;
       }
-      plan_group(groups[g]);
+      if (const auto set = set_of.find(g); set == set_of.end()) {
+        plan_group(groups[g]);
+      } else if (const std::size_t last = set->second->groups.back(); g == last) {
+        plan_set(*set->second, groups);
+      } else {  // where the last one is
+        constants[last].insert(constants[last].end(), constants[g].begin(), constants[g].end());
+        continue;
+      }
       groups[g].kernel.reset();
       for (const ValueId v : constants[g])
         if (--users[v] == 0)
@@ -101,6 +114,32 @@ class PlanMaker final : public Planner {
       return;
     }
     plan_alone(group.nodes.back());
+  }
+
+  // Steps that replace inputs by outputs need to know which elements they read in place, which sets do not tell.
+  std::vector<FusedGroups> fused_groups(const std::vector<Group>& groups) const {
+    return options().replacements.empty() ? find_fused_groups(*this, groups) : std::vector<FusedGroups>();
+  }
+
+  void plan_set(const FusedGroups& set, const std::vector<Group>& groups) {
+    std::vector<Expression> expressions;
+    Group all;
+    bool prepared = true;
+    for (const std::size_t g : set.groups) {
+      const Chain& chain = *groups[g].chain;
+      expressions.push_back({chain.element(), chain.position(), groups[g].result, chain.operands(), chain.expression().name});
+      all.nodes.insert(all.nodes.end(), groups[g].nodes.begin(), groups[g].nodes.end());
+      for (const ValueId v : chain.operands()) {
+        const bool is_own =
+            std::any_of(expressions.begin(), expressions.end(), [&](const Expression& e) { return e.result == v; });
+        if (!is_own) prepared = prepared && prepare_operands({v});
+      }
+    }
+    std::sort(all.nodes.begin(), all.nodes.end());
+    all.result = groups[set.groups.back()].result;
+    describe(all);
+    if (prepared && plan_fused(*this, expressions, set.is_result)) return;
+    for (const std::size_t g : set.groups) plan_group(groups[g]);
   }
 
   static ValueId first_output(const Node& node) {  // nobody may read the others
@@ -219,6 +258,15 @@ class PlanMaker final : public Planner {
 
 Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the current number of threads
+  if (options.choices != nullptr && options.searches_loops) {
+    std::vector<LoopProblem> problems;
+    PlanOptions once = options;
+    once.loop_problems = &problems;
+    if (once.constants) once.constants->begin_plan();
+    Plan plan = PlanMaker(run_passes(Graph(graph), once), once).make();
+    plan.options.loop_problems = nullptr;
+    if (!search_loops(std::move(problems), *options.choices)) return plan;
+  }
   if (options.constants) options.constants->begin_plan();
   return PlanMaker(run_passes(std::move(graph), options), options).make();
 }

@@ -95,7 +95,7 @@ struct BoxProgram {
 std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
                                            std::vector<DataType> operand_types, const TileOptions& options, bool in_double);
 
-// Merges variables that are always traversed together.
-void coalesce(BoxProgram& box);
+// Merges variables that are always traversed together, but none of the output's first `kept` ones.
+void coalesce(BoxProgram& box, int kept);
 
 }  // namespace rewright::cpu

@@ -103,10 +103,17 @@ void assign_buffers(BoxPlan& plan, int b) {
   }
 }
 
+// The largest divisor of a band that is not above `most`, so that tiles end where bands do.
+Count tile_of_band(Count band, Count most) {
+  Count tile = std::min(band, most);
+  while (band % tile != 0) --tile;
+  return tile;
+}
+
 // Tiles are runs along the innermost variables; if a load runs along another variable, they are squares over both, so that
 // whole cache lines are used.
 Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget,
-                   bool in_order) {
+                   const TileOptions& options) {
   Tiling t;
   for (const int v : variables) {
     if (plan.program.extents[v] == 1) continue;
@@ -127,7 +134,7 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
       }
   Count left = budget;
   if (across >= 0 && t.extents[rank - 1] >= 16) {
-    if (in_order) throw NotCompilable();
+    if (options.in_order) throw NotCompilable();
     // Whole rows, if they are short, go straight to the output.
     const Count square = std::max<Count>(32, budget / t.extents[across]);
     t.tile[rank - 1] = t.extents[rank - 1] <= kWholeRow ? t.extents[rank - 1] : std::min(t.extents[rank - 1], square);
@@ -142,6 +149,10 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
         t.tile[k] = (t.extents[k] + tiles - 1) / tiles;
       if (t.tile[k] < t.extents[k]) break;
     }
+  }
+  for (std::size_t k = 0; k < rank; ++k) {  // none across bands
+    if (t.variables[k] + 1 < options.band_axes) t.tile[k] = 1;
+    if (t.variables[k] + 1 == options.band_axes) t.tile[k] = tile_of_band(options.band, t.tile[k]);
   }
   for (std::size_t k = 0; k < rank; ++k) {
     t.count *= (t.extents[k] + t.tile[k] - 1) / t.tile[k];
@@ -192,6 +203,14 @@ bool reduces_along(const BoxPlan& plan, const Block& block) {
   return along > around;
 }
 
+// A reduction without steps has nothing to run along.
+bool can_reduce_along(const BoxPlan& plan, const Block& block, const TileLoops& loops) {
+  if (block.variables.empty()) return false;
+  Count steps = 1;
+  for (const int v : block.variables) steps *= plan.program.extents[v];
+  return loops.reduce == TileLoops::Reduce::kAlong && steps > 1;
+}
+
 // Short reductions are evaluated for several elements of the output at once: instructions take some time however short their
 // tiles are.
 Count reduced_together(const BoxPlan& plan, int b, Count budget) {
@@ -201,14 +220,35 @@ Count reduced_together(const BoxPlan& plan, int b, Count budget) {
   return std::clamp<Count>(budget / own.tile_size, 1, outer.tile_size);
 }
 
+BandTiles band_tiles(const BoxPlan& plan, const TileOptions& options) {
+  BandTiles bands;
+  if (options.band_axes == 0) return bands;
+  const Tiling& tiling = plan.blocks[0].tiling;
+  bands.tiles_along = bands.bands = 1;
+  Count inner = 1, step = 1;
+  for (std::size_t k = 0; k < tiling.variables.size(); ++k) {
+    const Count steps = (tiling.extents[k] + tiling.tile[k] - 1) / tiling.tile[k];
+    if (tiling.variables[k] + 1 > options.band_axes) inner *= steps;
+    if (tiling.variables[k] + 1 < options.band_axes) bands.bands *= steps;
+    if (tiling.variables[k] + 1 != options.band_axes) continue;
+    bands.along = (tiling.extents[k] + options.band - 1) / options.band;
+    bands.tiles_along = steps;
+    step = options.band / tiling.tile[k];
+  }
+  bands.bands *= bands.along;
+  bands.tiles_along *= inner;
+  bands.tiles = step * inner;
+  return bands;
+}
+
 }  // namespace
 
-BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
+BoxPlan plan_box(BoxProgram given, const BoxTypes& types, const TileOptions& options) {
   BoxPlan plan;
   plan.program = std::move(given);
   LiveSet live(plan);
   narrow_integers(plan, types.output, types.operands, types.in_double);
-  plan.moves_rows = !in_order && only_moves_rows(plan, types);
+  plan.moves_rows = !options.in_order && only_moves_rows(plan, types);
   BoxProgram& program = plan.program;
   std::vector<int> axes;
   for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
@@ -218,7 +258,9 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
   for (std::size_t b = 1; b < program.blocks.size(); ++b) {
     Block& block = program.blocks[b];
     // Inside a reduction that runs along its variables, tiles are over those: a nested reduction runs around them.
-    block.along = reduces_along(plan, block) && (block.parent == 0 || !program.blocks[block.parent].along);
+    const bool along = options.loops.reduce == TileLoops::Reduce::kEstimated ? reduces_along(plan, block)
+                                                                             : can_reduce_along(plan, block, options.loops);
+    block.along = along && (block.parent == 0 || !program.blocks[block.parent].along);
     if (!block.along && block.parent >= 0 && std::find(around.begin(), around.end(), block.parent) != around.end())
       around.push_back(static_cast<int>(b));
   }
@@ -236,10 +278,11 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
       budget *= kSimpleTiles;  // a tile by itself takes some ten nanoseconds
     if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = std::max(kRowsElements, kRowsBytes / width);
     if (plan.moves_rows) budget = kMovedBytes / width;
+    if (options.loops.tile > 0) budget = options.loops.tile;
     if (b == 0) {
-      plan.blocks[b].tiling = make_tiling(plan, axes, around, budget, in_order);
+      plan.blocks[b].tiling = make_tiling(plan, axes, around, budget, options);
     } else if (block.along) {
-      plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget, false);
+      plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget, {});
     } else {
       for (const int v : block.variables)
         if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);
@@ -254,6 +297,7 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, bool in_order) {
     if (block.part == Block::Part::kRow) plan.block_elements[b] = outer.tile.back();
     if (block.part == Block::Part::kRows) plan.block_elements[b] = outer.tile_size / outer.tile.back();
   }
+  plan.bands = band_tiles(plan, options);
   return plan;
 }
 

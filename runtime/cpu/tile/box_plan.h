@@ -45,6 +45,14 @@ struct BlockPlan {
   std::vector<int> loop_variables;  // for a reduction around tiles: its variables with more than one step
 };
 
+// The tiles of each band (TileOptions::band): its variables are the outermost ones of the tiling.
+struct BandTiles {
+  Count bands = 0;        // of the box
+  Count along = 1;        // bands along the cut axis
+  Count tiles = 0;        // of a band ...
+  Count tiles_along = 0;  // ... and of the cut axis: the last band may have fewer
+};
+
 struct BoxPlan {
   BoxProgram program;
   std::vector<BlockPlan> blocks;
@@ -52,6 +60,7 @@ struct BoxPlan {
   DataType narrow = DataType::kUndefined;  // the type of narrow registers; undefined: there are none
   bool stores_as_held = false;             // does the result's narrow register hold elements as the output does?
   bool moves_rows = false;                 // only copies rows of an operand, so that no register has memory
+  BandTiles bands;
 };
 
 // The element types of a box's tensors and real registers.
@@ -60,7 +69,7 @@ struct BoxTypes {
   const std::vector<DataType>& operands;
   bool in_double;
 };
-// `in_order`: each tile is a run of the output's elements. Throws NotCompilable if squares would be faster.
-BoxPlan plan_box(BoxProgram program, const BoxTypes& types, bool in_order);
+// In order each tile is a run of the output's elements; throws NotCompilable if squares would be faster.
+BoxPlan plan_box(BoxProgram program, const BoxTypes& types, const TileOptions& options);
 
 }  // namespace rewright::cpu

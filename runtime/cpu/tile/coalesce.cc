@@ -39,14 +39,14 @@ void merge_all(BoxProgram& box, const std::vector<int>& variables) {
 
 }  // namespace
 
-void coalesce(BoxProgram& box) {
+void coalesce(BoxProgram& box, int kept) {
   for_each_affine(box, [&](Affine& a) {
     a.coefficients.resize(box.extents.size());
     for (std::size_t v = 0; v < box.extents.size(); ++v)
       if (box.extents[v] == 1) a.coefficients[v] = 0;
   });
-  std::vector<int> axes(box.output_rank);
-  for (std::size_t v = 0; v < axes.size(); ++v) axes[v] = static_cast<int>(v);
+  std::vector<int> axes;
+  for (std::size_t v = static_cast<std::size_t>(kept); v < box.output_rank; ++v) axes.push_back(static_cast<int>(v));
   merge_all(box, axes);
   for (const Block& block : box.blocks) merge_all(box, block.variables);
 }

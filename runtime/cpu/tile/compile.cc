@@ -40,6 +40,22 @@ bool has_short_rows(const BoxProgram& box) {
   return std::count_if(all.begin(), all.end(), begins_anew) >= 2;
 }
 
+// May the output be computed in bands of its first axes? They must be outermost in memory, and not have been split.
+bool fits_bands(const TileOperand& given, const TileOperand& output, const std::vector<TileOperand>& operands, int axes) {
+  const auto count = static_cast<std::size_t>(axes);
+  if (!output.layout.plain() || element_count(output.sizes) == 0 || given.sizes.size() < count) return false;
+  if (std::any_of(operands.begin(), operands.end(), [](const TileOperand& o) { return o.layout.blocked(); })) return false;
+  return std::equal(output.sizes.begin(), output.sizes.begin() + axes, given.sizes.begin());
+}
+
+// Are the last two axes with several elements behind the bands' axes? Rows may run along either of them.
+bool rows_within(const Sizes& sizes, int band_axes) {
+  if (band_axes == 0) return true;
+  std::int64_t several = 0;
+  for (std::size_t a = static_cast<std::size_t>(band_axes); a < sizes.size(); ++a) several += sizes[a] > 1;
+  return several >= 2;
+}
+
 }  // namespace
 
 std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& given_position, const TileOperand& given_output,
@@ -53,6 +69,7 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
     const Variables variables = computed.variables();
     const bool in_double = options.precision_double || wants_double(output, operands);
     if (options.in_order && !(output.layout.plain() && is_held(output.type, in_double))) return nullptr;
+    if (options.band_axes > 0 && !fits_bands(given_output, output, operands, options.band_axes)) return nullptr;
     std::vector<BoxProgram> boxes;
     if (element_count(output.sizes) > 0) {
       std::vector<Variables> pending{variables};
@@ -73,11 +90,17 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
         }
         const auto compile = [&](bool exchanged) {
           BoxProgram program = BoxCompiler(output, operands, in_double, box, position.size(), exchanged).compile(element);
-          coalesce(program);
+          coalesce(program, options.band_axes);
           return program;
         };
+        const bool may_exchange = !options.in_order && output.layout.plain() && rows_within(output.sizes, options.band_axes);
+        using enum TileLoops::Rows;
+        if (may_exchange && options.loops.rows == kBefore) {
+          boxes.push_back(compile(true));
+          continue;
+        }
         boxes.push_back(compile(false));
-        if (!options.in_order && output.layout.plain() && has_short_rows(boxes.back())) boxes.back() = compile(true);
+        if (may_exchange && options.loops.rows == kEstimated && has_short_rows(boxes.back())) boxes.back() = compile(true);
       }
     }
     std::vector<DataType> types;

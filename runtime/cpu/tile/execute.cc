@@ -1,8 +1,11 @@
 // Executes tile programs: their pieces, and the tiles of a piece.
 #include "runtime/cpu/tile/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "runtime/cpu/tile/box_compiler.h"
 
 namespace rewright::cpu {
 
@@ -16,6 +19,12 @@ std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
   return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64;
 }
 
+double nanoseconds_of(const BoxPlan& plan) {
+  double work = 1;
+  for (const Count e : plan.program.extents) work *= static_cast<double>(e);
+  return work / kElements;
+}
+
 }  // namespace
 
 template <class R>
@@ -26,16 +35,15 @@ Executor<R>::Executor(std::vector<BoxProgram> boxes, TileOperand output, std::ve
       real_(real_loops<R>(options.isa)),
       tables_(loops_for<LoopTables>(options.isa)) {
   const BoxTypes types{output_.type, operand_types_, std::is_same_v<R, double>};
-  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box), types, options.in_order));
+  if (options.band_axes > 0 && boxes.size() != 1) throw NotCompilable();
+  for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box), types, options));
 }
 
 template <class R>
 void Executor<R>::run(const std::byte* const* operands, std::byte* output, const Workers& workers) const {
   for (const BoxPlan& plan : plans_) {
     const Tiling& tiling = plan.blocks[0].tiling;
-    double work = 1;
-    for (const Count e : plan.program.extents) work *= static_cast<double>(e);
-    const Count pieces = workers.pieces(work / kElements, tiling.count);
+    const Count pieces = workers.pieces(nanoseconds_of(plan), tiling.count);
     workers.share(pieces, [&](Count piece, int) {
       run_tiles(plan, operands, output, first_unit(tiling.count, piece, pieces), first_unit(tiling.count, piece + 1, pieces));
     });
@@ -58,6 +66,21 @@ void Executor<R>::run_in_order(const std::byte* const* operands, const Use& use)
       use(first, tile.size, static_cast<const std::byte*>(c.blocks[0].at[result]));
     }
   }
+}
+
+template <class R>
+void Executor<R>::run_band(const std::byte* const* operands, std::byte* output, std::int64_t band) const {
+  const BoxPlan& plan = plans_[0];
+  const BandTiles& b = plan.bands;
+  const Count outer = band / b.along * b.tiles_along, first = band % b.along * b.tiles;
+  run_tiles(plan, operands, output, outer + first, outer + std::min(first + b.tiles, b.tiles_along));
+}
+
+template <class R>
+double Executor<R>::nanoseconds() const {
+  double total = 0;
+  for (const BoxPlan& plan : plans_) total += nanoseconds_of(plan);
+  return total;
 }
 
 template <class R>

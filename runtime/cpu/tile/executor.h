@@ -18,6 +18,9 @@ class Executor final : public TileProgram {
   Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, const TileOptions& options);
   void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const override;
   void run_in_order(const std::byte* const* operands, const Use& use) const override;
+  void run_band(const std::byte* const* operands, std::byte* output, std::int64_t band) const override;
+  std::int64_t bands() const override { return plans_[0].bands.bands; }
+  double nanoseconds() const override;
 
  private:
   // The contents of a register with its own memory (BlockPlan::kept) from an earlier tile, to avoid filling it again.

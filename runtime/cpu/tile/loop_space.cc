@@ -1,0 +1,354 @@
+#include "runtime/cpu/tile/loop_space.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "base/hash_mix.h"
+#include "runtime/cpu/tile/arrangement.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+using LoopPass = LoopProgram::Pass;
+using Stored = LoopProgram::Stored;
+
+constexpr std::int64_t kTileSizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
+constexpr std::int64_t kBands[] = {1, 4, 16, 64};
+constexpr int kWorthStoring = 4;  // operations
+
+// Operations of an element: each node once, as often as the reductions around it have steps.
+double operations_of(const Element& e, std::map<const ElementNode*, double>& known) {
+  if (const auto found = known.find(e.get()); found != known.end()) return 0;
+  known[e.get()] = 0;
+  double count = e->arguments.empty() ? 0 : 1;
+  for (const Element& argument : e->arguments) count += operations_of(argument, known);
+  for_each_looked_up(*e, [&](const Element& looked_up) { count += operations_of(looked_up, known); });
+  if (e->kind == Kind::kReduce && e->bound.is_constant())
+    count *= static_cast<double>(std::max<std::int64_t>(1, e->bound.value()));
+  return count;
+}
+
+double bytes_of_operand(const TileOperand& o) {
+  return static_cast<double>(element_count(o.sizes)) * static_cast<double>(byte_size(o.type));
+}
+
+bool reduces_anything(const Element& e, std::set<const ElementNode*>& seen) {
+  if (!seen.insert(e.get()).second) return false;
+  return e->kind == Kind::kReduce ||
+         std::any_of(e->arguments.begin(), e->arguments.end(), [&](const Element& a) { return reduces_anything(a, seen); });
+}
+
+// Makes the neighbours of a program.
+class NeighbourMaker {
+ public:
+  NeighbourMaker(const LoopProblem& problem, const LoopProgram& program) : problem_(problem), program_(program) {}
+
+  std::vector<LoopProgram> make() {
+    for (std::size_t p = 0; p < program_.passes.size(); ++p) {
+      change_tensors(p);
+      change_bands(p);
+      divide(p);
+      join(p);
+    }
+    store_more();
+    store_less();
+    std::vector<LoopProgram> distinct;
+    std::set<std::string> texts{to_string(program_)};
+    for (LoopProgram& made : made_)
+      if (texts.insert(to_string(made)).second) distinct.push_back(std::move(made));
+    return distinct;
+  }
+
+ private:
+  template <class Change>
+  void add(const Change& change) {
+    LoopProgram other = program_;
+    change(other);
+    std::erase_if(other.passes, [](const LoopPass& pass) { return pass.stored.empty(); });
+    made_.push_back(std::move(other));
+  }
+
+  void change_tensors(std::size_t p) {
+    for (std::size_t s = 0; s < program_.passes[p].stored.size(); ++s) {
+      const auto with = [&](const auto& change) { add([&](LoopProgram& other) { change(other.passes[p].stored[s].loops); }); };
+      for (const std::int64_t tile : kTileSizes) with([&](TileLoops& loops) { loops.tile = tile; });
+      for (const auto rows : {TileLoops::Rows::kLast, TileLoops::Rows::kBefore})
+        with([&](TileLoops& loops) { loops.rows = rows; });
+      if (!reduces(program_.passes[p].stored[s])) continue;
+      for (const auto reduce : {TileLoops::Reduce::kAlong, TileLoops::Reduce::kAround})
+        with([&](TileLoops& loops) { loops.reduce = reduce; });
+    }
+  }
+
+  bool reduces(const Stored& stored) const {
+    std::set<const ElementNode*> seen;
+    return reduces_anything(problem_.values[static_cast<std::size_t>(stored.value)].element, seen);
+  }
+
+  std::size_t rank_of(const LoopPass& pass) const {
+    std::size_t rank = 0;
+    for (const Stored& s : pass.stored)
+      rank = std::max(rank, problem_.values[static_cast<std::size_t>(s.value)].position.size());
+    return rank;
+  }
+
+  void change_bands(std::size_t p) {
+    const LoopPass& pass = program_.passes[p];
+    if (pass.axis < 0) return;
+    add([&](LoopProgram& other) { other.passes[p].band *= 2; });
+    if (pass.band > 1) add([&](LoopProgram& other) { other.passes[p].band /= 2; });
+    if (pass.band > 3) add([&](LoopProgram& other) { other.passes[p].band /= 4; });
+    add([&](LoopProgram& other) { other.passes[p].band *= 4; });
+    for (int axis = 0; axis < static_cast<int>(rank_of(pass)); ++axis)
+      for (const std::int64_t band : kBands)
+        if (axis != pass.axis)
+          add([&](LoopProgram& other) {
+            other.passes[p].axis = axis;
+            other.passes[p].band = band;
+          });
+  }
+
+  static void append(std::vector<LoopPass>& passes, std::span<const Stored> stored, int axis, std::int64_t band) {
+    if (axis >= 0 && stored.size() > 1) {
+      passes.push_back({axis, band, {stored.begin(), stored.end()}});
+      return;
+    }
+    for (const Stored& s : stored) passes.push_back({-1, 0, {s}});
+  }
+
+  void divide(std::size_t p) {
+    const LoopPass pass = program_.passes[p];
+    if (pass.axis < 0) return;
+    const std::span<const Stored> all = pass.stored;
+    const auto replace = [&](const auto& make_passes) {
+      add([&](LoopProgram& other) {
+        std::vector<LoopPass> passes;
+        make_passes(passes);
+        other.passes.erase(other.passes.begin() + static_cast<std::ptrdiff_t>(p));
+        other.passes.insert(other.passes.begin() + static_cast<std::ptrdiff_t>(p), passes.begin(), passes.end());
+      });
+    };
+    replace([&](std::vector<LoopPass>& passes) { append(passes, all, -1, 0); });
+    for (std::size_t at = 1; at < all.size(); ++at)
+      replace([&](std::vector<LoopPass>& passes) {
+        append(passes, all.first(at), pass.axis, pass.band);
+        append(passes, all.subspan(at), pass.axis, pass.band);
+      });
+  }
+
+  void join(std::size_t p) {
+    if (p + 1 == program_.passes.size()) return;
+    const LoopPass &first = program_.passes[p], &second = program_.passes[p + 1];
+    LoopPass both = first;
+    both.stored.insert(both.stored.end(), second.stored.begin(), second.stored.end());
+    const auto replace = [&](int axis, std::int64_t band, std::size_t count) {
+      add([&](LoopProgram& other) {
+        LoopPass joined = both;
+        for (std::size_t more = p + 2; more < p + count; ++more)
+          joined.stored.insert(joined.stored.end(), program_.passes[more].stored.begin(), program_.passes[more].stored.end());
+        joined.axis = axis;
+        joined.band = band;
+        const auto at = other.passes.begin() + static_cast<std::ptrdiff_t>(p);
+        other.passes.erase(at, at + static_cast<std::ptrdiff_t>(count));
+        other.passes.insert(other.passes.begin() + static_cast<std::ptrdiff_t>(p), std::move(joined));
+      });
+    };
+    const std::size_t all = program_.passes.size() - p;
+    for (const LoopPass* pass : {&first, &second})
+      if (pass->axis >= 0) replace(pass->axis, pass->band, 2);
+    if (first.axis >= 0 || second.axis >= 0) return;
+    for (int axis = 0; axis < static_cast<int>(rank_of(both)); ++axis)
+      for (const std::int64_t band : kBands) {
+        replace(axis, band, 2);
+        if (all > 2) replace(axis, band, all);
+      }
+  }
+
+  // Where a value is stored: its pass, and its position there.
+  std::optional<std::pair<std::size_t, std::size_t>> place_of(int value, int expression) const {
+    for (std::size_t p = 0; p < program_.passes.size(); ++p)
+      for (std::size_t s = 0; s < program_.passes[p].stored.size(); ++s) {
+        const Stored& stored = program_.passes[p].stored[s];
+        if (stored.value == value && stored.expression == expression) return std::pair(p, s);
+      }
+    return std::nullopt;
+  }
+
+  void store_more() {
+    const auto parts = storable_parts(problem_.values, problem_.operands, program_);
+    for (std::size_t v = 0; v < parts.size(); ++v) {
+      const auto at = place_of(static_cast<int>(v), LoopProgram::kWhole);
+      if (!at) {
+        store_value(static_cast<int>(v));
+        continue;
+      }
+      for (const Storable& part : parts[v]) {
+        if (part.work < kWorthStoring || part.repeats < 2 || place_of(static_cast<int>(v), part.expression)) continue;
+        const Stored stored{static_cast<int>(v), part.expression, {}};
+        add([&](LoopProgram& other) {  // in the same pass
+          LoopPass& pass = other.passes[at->first];
+          if (pass.axis < 0)
+            other.passes.insert(other.passes.begin() + static_cast<std::ptrdiff_t>(at->first), LoopPass{-1, 0, {stored}});
+          else
+            pass.stored.insert(pass.stored.begin() + static_cast<std::ptrdiff_t>(first_of(pass, stored.value)), stored);
+        });
+        if (program_.passes[at->first].axis < 0) continue;
+        add([&](LoopProgram& other) {  // before it
+          other.passes.insert(other.passes.begin() + static_cast<std::ptrdiff_t>(at->first), LoopPass{-1, 0, {stored}});
+        });
+      }
+    }
+  }
+
+  static std::size_t first_of(const LoopPass& pass, int value) {
+    return static_cast<std::size_t>(
+        std::find_if(pass.stored.begin(), pass.stored.end(), [&](const Stored& s) { return s.value == value; }) -
+        pass.stored.begin());
+  }
+
+  // Numbers of sub-expressions depend on what is inlined, so those of later values go.
+  static void forget_parts_from(LoopProgram& program, int value) {
+    for (LoopPass& pass : program.passes)
+      std::erase_if(pass.stored, [&](const Stored& s) { return s.value >= value && s.expression != LoopProgram::kWhole; });
+  }
+
+  void store_value(int value) {
+    add([&](LoopProgram& other) {
+      forget_parts_from(other, value);
+      for (LoopPass& pass : other.passes)
+        for (std::size_t s = 0; s < pass.stored.size(); ++s)
+          if (pass.stored[s].value > value) {
+            if (pass.axis >= 0) {
+              pass.stored.insert(pass.stored.begin() + static_cast<std::ptrdiff_t>(s), Stored{value, LoopProgram::kWhole, {}});
+            } else {
+              const auto at = other.passes.begin() + (&pass - other.passes.data());
+              other.passes.insert(at, LoopPass{-1, 0, {Stored{value, LoopProgram::kWhole, {}}}});
+            }
+            return;
+          }
+    });
+  }
+
+  void store_less() {
+    for (std::size_t p = 0; p < program_.passes.size(); ++p)
+      for (std::size_t s = 0; s < program_.passes[p].stored.size(); ++s) {
+        const Stored stored = program_.passes[p].stored[s];
+        if (stored.expression == LoopProgram::kWhole && problem_.values[static_cast<std::size_t>(stored.value)].is_result)
+          continue;
+        add([&](LoopProgram& other) {
+          LoopPass& pass = other.passes[p];
+          pass.stored.erase(pass.stored.begin() + static_cast<std::ptrdiff_t>(s));
+          if (pass.axis >= 0 && pass.stored.size() == 1) pass = {-1, 0, pass.stored};
+          if (stored.expression == LoopProgram::kWhole) forget_parts_from(other, stored.value);
+        });
+      }
+  }
+
+  const LoopProblem& problem_;
+  const LoopProgram& program_;
+  std::vector<LoopProgram> made_;
+};
+
+// Adds up what a program's passes do.
+class CostSum {
+ public:
+  CostSum(const LoopProblem& problem, const GroupTensors& group, const LoopRates& rates)
+      : problem_(problem), group_(group), rates_(rates) {}
+
+  LoopCost of(const LoopProgram& program) {
+    for (const LoopPass& pass : program.passes) add(pass);
+    const double threads = std::max(1, problem_.options.threads);
+    LoopCost cost;
+    const double computing = operations_ / rates_.operations;
+    cost.nanoseconds = kSlower * computing / threads + cache_ / rates_.cache_bytes / threads + memory_ / rates_.memory_bytes +
+                       calls_ * kCall / threads + passes_ * kPass;
+    const double rate = outside_ > kCache ? rates_.memory_bytes : rates_.cache_bytes * threads;
+    cost.least = std::max(computing / threads, outside_ / rate);
+    return cost;
+  }
+
+ private:
+  static constexpr double kCache = 512 << 10;        // bytes that are still in the caches when they are read
+  static constexpr double kCall = 400, kPass = 500;  // nanoseconds to begin a tensor's part of a band, and a pass
+  static constexpr double kSlower = 4;               // loops load and store each operand
+
+  const GroupTensor* tensor(const Stored& stored) const {
+    for (const GroupTensor& t : group_.tensors)
+      if (t.stored.value == stored.value && t.stored.expression == stored.expression) return &t;
+    return nullptr;
+  }
+
+  void move(double bytes, bool near) { (near || bytes <= kCache ? cache_ : memory_) += bytes; }
+
+  void add(const LoopPass& pass) {
+    std::set<int> here;  // numbers of what the pass has touched
+    for (const Stored& stored : pass.stored) {
+      const GroupTensor* const t = tensor(stored);
+      if (t == nullptr) continue;
+      const double elements = static_cast<double>(element_count(t->output.sizes));
+      std::map<const ElementNode*, double> known;
+      operations_ += elements * operations_of(t->element, known);
+      for_each_read(t->element, [&](const ElementNode& read) {
+        const double bytes = bytes_of_operand(group_.operands[static_cast<std::size_t>(read.operand)]);
+        move(bytes, pass.axis >= 0 && here.contains(read.operand));
+        here.insert(read.operand);
+        if (read.operand < group_.given && outside_read_.insert(read.operand).second) outside_ += bytes;
+      });
+      move(bytes_of_operand(t->output), pass.axis >= 0 && !t->is_result);
+      if (t->is_result) outside_ += bytes_of_operand(t->output);
+      here.insert(t->number);
+      if (pass.axis < 0) continue;
+      double bands = 1;
+      for (int a = 0; a < pass.axis && a < static_cast<int>(t->output.sizes.size()); ++a)
+        bands *= static_cast<double>(t->output.sizes[static_cast<std::size_t>(a)]);
+      if (pass.axis < static_cast<int>(t->output.sizes.size()))
+        bands *= std::max(
+            1.0, static_cast<double>(t->output.sizes[static_cast<std::size_t>(pass.axis)]) / static_cast<double>(pass.band));
+      calls_ += bands;
+    }
+    passes_ += 1;
+  }
+
+  const LoopProblem& problem_;
+  const GroupTensors& group_;
+  const LoopRates& rates_;
+  double operations_ = 0, cache_ = 0, memory_ = 0, outside_ = 0, calls_ = 0, passes_ = 0;
+  std::set<int> outside_read_;
+};
+
+}  // namespace
+
+std::string LoopProblem::name() const {
+  std::vector<std::string> names;
+  std::string text;
+  const auto add = [&](const TileOperand& o) {
+    text += "; " + std::to_string(static_cast<int>(o.type)) + " " + to_string(to_indices(o.sizes)) + " " +
+            std::to_string(o.layout.channels);
+  };
+  for (std::size_t n = 0; n < operands.size() + values.size(); ++n) names.push_back("x" + std::to_string(n));
+  for (const TileOperand& o : operands) add(o);
+  for (const GroupValue& v : values) {
+    add(v.output);
+    text += (v.is_result ? " = " : " : ") + to_string(v.position) + " " + to_string(v.element, names);
+  }
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_text(text)));
+  return "loops of " + std::to_string(values.size()) + (values.size() == 1 ? " value " : " values ") +
+         to_string(to_indices(values.back().output.sizes)) + " " + hash;
+}
+
+std::vector<LoopProgram> neighbours(const LoopProblem& problem, const LoopProgram& program) {
+  return NeighbourMaker(problem, program).make();
+}
+
+std::optional<LoopCost> cost_of(const LoopProblem& problem, const LoopProgram& program, const LoopRates& rates) {
+  const auto group = tensors_of(problem.values, problem.operands, program);
+  if (!group) return std::nullopt;
+  return CostSum(problem, *group, rates).of(program);
+}
+
+}  // namespace rewright::cpu
