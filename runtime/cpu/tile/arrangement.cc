@@ -11,9 +11,9 @@ namespace rewright::cpu {
 namespace {
 
 // Bytes of a band that stay in the second-level cache beside what else is there; and how many are too many.
-constexpr std::int64_t kBandBytes = 128 << 10, kMostBandBytes = 768 << 10;
+constexpr std::int64_t kBandBytes = 256 << 10, kMostBandBytes = 768 << 10;
 // Fewer bytes stay in the caches without bands, and to begin a band takes as long as so many elements.
-constexpr std::int64_t kWorthBytes = 128 << 10, kLeastElements = 2048;
+constexpr std::int64_t kWorthBytes = 256 << 10, kLeastElements = 2048;
 constexpr int kBandsByThread = 4;
 
 void visit_reads(const Element& e, const std::function<void(const ElementNode&)>& visit, std::set<const ElementNode*>& seen) {

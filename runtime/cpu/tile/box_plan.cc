@@ -211,6 +211,16 @@ bool can_reduce_along(const BoxPlan& plan, const Block& block, const TileLoops& 
   return loops.reduce == TileLoops::Reduce::kAlong && steps > 1;
 }
 
+// Are the elements read where they lie, so that no register holds them?
+bool reduces_in_place(const BoxPlan& plan, const Block& block) {
+  const Instruction& i = block.instructions[static_cast<std::size_t>(block.result)];
+  if (i.kind != In::kLoad) return false;
+  for (std::size_t v = block.variables.size(); v-- > 0;)
+    if (plan.program.extents[static_cast<std::size_t>(block.variables[v])] > 1)
+      return i.affine.coefficient(static_cast<std::size_t>(block.variables[v])) == 1;
+  return false;
+}
+
 // Short reductions are evaluated for several elements of the output at once: instructions take some time however short their
 // tiles are.
 Count reduced_together(const BoxPlan& plan, int b, Count budget) {
@@ -289,8 +299,10 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, const TileOptions& opt
     }
     plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
     if (block.along) {
-      plan.blocks[b].together =
-          reduced_together(plan, static_cast<int>(b), is_simple(plan, b) ? kSimpleTiles * budget : budget);
+      Count most = budget;
+      if (options.loops.tile == 0 && is_simple(plan, b)) most *= kSimpleTiles;
+      if (options.loops.tile == 0 && reduces_in_place(plan, block)) most = std::max(most, kRowsElements);
+      plan.blocks[b].together = reduced_together(plan, static_cast<int>(b), most);
       plan.block_elements[b] *= plan.blocks[b].together;
     }
     const Tiling& outer = plan.blocks[0].tiling;

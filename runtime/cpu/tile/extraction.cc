@@ -226,7 +226,7 @@ Element Extraction::with_positions(const Element& e, const Change& change) {
 const Extraction::Contents& Extraction::contents_of(const Element& e) {
   const auto [entry, is_new] = contents_.try_emplace(e);
   if (!is_new) return entry->second;
-  Contents result{e->kind == Kind::kRead && e->operand >= given_, is_slow(*e) || e->kind == Kind::kSelect,
+  Contents result{e->kind == Kind::kRead && e->operand >= values_, is_slow(*e) || e->kind == Kind::kSelect,
                   e->kind == Kind::kRead, own_work(*e)};
   const auto add = [&](const Element& a) {
     const Contents& inner = contents_of(a);

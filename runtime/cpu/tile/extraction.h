@@ -54,9 +54,10 @@ class NormalForms {
 
 class Extraction {
  public:
-  // Stages are read as operands from the end of `operands` on. `shares`: do several values have expressions in common?
-  Extraction(std::vector<TileOperand>& operands, bool shares)
-      : operands_(operands), given_(static_cast<int>(operands.size())), shares_(shares) {}
+  // Stages are read as operands from the end of `operands` on, values from number `values` on. `shares`: do several values have
+  // expressions in common?
+  Extraction(std::vector<TileOperand>& operands, std::size_t values, bool shares)
+      : operands_(operands), given_(static_cast<int>(operands.size())), values_(static_cast<int>(values)), shares_(shares) {}
 
   struct Stage {
     Element element;
@@ -83,7 +84,7 @@ class Extraction {
   Element with_positions(const Element& e, const Change& change);
 
   struct Contents {
-    bool stages = false;     // does it read some?
+    bool stages = false;     // does it read some, or other values?
     bool expensive = false;  // does it take longer to compute than to read?
     bool reads = false;      // does it depend on an operand?
     int work = 0;            // operations of an element, by their time
@@ -97,7 +98,7 @@ class Extraction {
   int number_of(const Element& e) const;
 
   std::vector<TileOperand>& operands_;
-  int given_;
+  int given_, values_;
   bool shares_;
   std::size_t before_ = 0;  // stages of earlier values
   Indices position_;

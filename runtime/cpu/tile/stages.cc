@@ -173,7 +173,7 @@ class GroupCompiler {
   // Makes tensors of the values and their stages, in an order in which they can be computed.
   bool extract(const LoopProgram* loops) {
     const std::vector<TileOperand> before = operands_;
-    Extraction extraction(operands_, values_.size() > 1);
+    Extraction extraction(operands_, given_, values_.size() > 1);
     for (std::size_t v = 0; v < values_.size(); ++v) {
       const GroupValue& value = values_[v];
       if (value.element == nullptr) continue;
