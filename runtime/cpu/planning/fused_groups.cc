@@ -22,20 +22,14 @@ constexpr std::int64_t kMostReuse = 2;
 class FusedGroupsFinder {
  public:
   FusedGroupsFinder(const Planner& planner, const std::vector<Group>& groups) : planner_(planner), groups_(groups) {
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      std::set<ValueId> computed;
-      for (const int n : groups[g].nodes)
-        for (const ValueId o : node(n).outputs) computed.insert(o);
-      for (const int n : groups[g].nodes)
-        for (const ValueId i : node(n).inputs)
-          if (i != kNoValue && !computed.contains(i)) readers_[i].insert(g);
-    }
-    for (const GraphOutput& o : planner.graph().outputs()) outputs_.insert(o.value);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      if (is_eligible(groups[g])) eligible_.push_back(g);
   }
 
   std::vector<FusedGroups> find() {
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (is_eligible(groups_[g])) add(g);
+    if (!read_each_other()) return {};
+    find_readers();
+    for (const std::size_t g : eligible_) add(g);
     std::vector<FusedGroups> found;
     for (const std::set<std::size_t>& set : sets_) {
       if (set.size() < 2) continue;
@@ -48,6 +42,29 @@ class FusedGroupsFinder {
 
  private:
   const Node& node(int number) const { return *planner_.graph().nodes()[static_cast<std::size_t>(number)]; }
+
+  // Most graphs have no such groups, and plans for new sizes are made often.
+  bool read_each_other() const {
+    std::set<ValueId> results;
+    for (const std::size_t g : eligible_) {
+      const std::vector<ValueId>& operands = groups_[g].chain->operands();
+      if (std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return results.contains(v); })) return true;
+      results.insert(groups_[g].result);
+    }
+    return false;
+  }
+
+  void find_readers() {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      std::set<ValueId> computed;
+      for (const int n : groups_[g].nodes)
+        for (const ValueId o : node(n).outputs) computed.insert(o);
+      for (const int n : groups_[g].nodes)
+        for (const ValueId i : node(n).inputs)
+          if (i != kNoValue && !computed.contains(i)) readers_[i].insert(g);
+    }
+    for (const GraphOutput& o : planner_.graph().outputs()) outputs_.insert(o.value);
+  }
 
   bool is_eligible(const Group& group) const {
     if (!group.chain || group.kernel || group.view || group.copy || group.result == kNoValue) return false;
@@ -132,6 +149,7 @@ class FusedGroupsFinder {
 
   const Planner& planner_;
   const std::vector<Group>& groups_;
+  std::vector<std::size_t> eligible_;
   std::map<ValueId, std::set<std::size_t>> readers_;
   std::set<ValueId> outputs_;
   std::vector<std::set<std::size_t>> sets_;
