@@ -420,6 +420,7 @@ constexpr Family kFamilies[] = {
     {"repeated elements", 3, [](Builder& b) { return repeated_elements(b); }},
     {"scatter", 3, [](Builder& b) { return scattered(b); }},
     {"statistics", 3, [](Builder& b) { return with_statistics(b); }},
+    {"written out", 3, [](Builder& b) { return written_out(b); }},
     {"best elements", 3, [](Builder& b) { return best_elements(b); }},
     {"running totals", 2, [](Builder& b) { return running_totals(b); }},
     {"strided points", 0, [](Builder& b) { return b.strided_points(); }},  // only if requested

@@ -179,6 +179,22 @@ ValueId with_statistics(CaseBuilder& b) {
   return outputs[0];
 }
 
+ValueId written_out(CaseBuilder& b) {
+  const Sizes s = b.some_sizes(2, 4);
+  const std::int64_t axis = b.chance(0.7) ? std::ssize(s) - 1 : b.pick(0, std::ssize(s) - 1);
+  const auto reduced = [&](const char* op, ValueId of) { return b.op(op, {of}, {{"axes", Indices{Index(axis)}}}); };
+  const ValueId x = b.input(s);
+  if (b.chance(0.5)) {
+    const ValueId e = b.op("Exp", {b.op("Sub", {x, reduced("ReduceMax", x)})});
+    if (b.chance(0.2)) b.graph.add_output("e", e);
+    return b.op("Div", {e, reduced("ReduceSum", e)});
+  }
+  const ValueId centred = b.op("Sub", {x, reduced("ReduceMean", x)});
+  const ValueId variance = reduced("ReduceMean", b.op("Mul", {centred, centred}));
+  const ValueId y = b.op("Div", {centred, b.op("Sqrt", {b.op("Add", {variance, b.constant({1}, 0.01, 0.1)})})});
+  return b.chance(0.5) ? b.op("Mul", {y, b.constant({s.back()}, 0.5, 1.5)}) : y;
+}
+
 ValueId best_elements(CaseBuilder& b) {
   static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kHalf,  DataType::kInt8,  DataType::kUint8,
                                         DataType::kInt32, DataType::kInt64, DataType::kDouble};

@@ -21,5 +21,7 @@ ValueId best_elements(CaseBuilder& b);
 ValueId running_totals(CaseBuilder& b);
 // Normalizations over several axes, with their statistics; norms.
 ValueId with_statistics(CaseBuilder& b);
+// A softmax or normalization along an axis in small operators, which are computed together in bands where they are large.
+ValueId written_out(CaseBuilder& b);
 
 }  // namespace rewright::testing
