@@ -40,7 +40,6 @@ struct Arrangement {
   std::vector<LoopProgram::Pass> passes;
   int together = 0;           // tensors in passes of several
   std::int64_t elements = 0;  // of the largest band
-  std::int64_t touched = 0;   // bytes of all that the passes of several touch
 };
 
 class BandArrangement {
@@ -111,7 +110,6 @@ class BandArrangement {
     if (band * by_row < kLeastElements || (threads_ > 1 && bands() < 2 * threads_)) return 0;
     result_.together += static_cast<int>(open_.size());
     result_.elements = std::max(result_.elements, band * by_row);
-    result_.touched += all;
     return band;
   }
 

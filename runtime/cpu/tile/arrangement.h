@@ -1,4 +1,5 @@
-// The order of a group's tensors, and the bands in which they are computed. Internal to the tile engine.
+// The order of a group's tensors, and the bands in which they are computed. Internal to the tile engine and the search for
+// loops.
 #pragma once
 
 #include <functional>

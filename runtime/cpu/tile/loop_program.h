@@ -10,7 +10,7 @@
 // v1 is the second value, v0.e3 the third sub-expression of the first value (arguments before their users, from 0), as a tensor
 // over the axes that it depends on. A value that is not named is computed where it is read.
 //
-// Any program that compile_loops accepts computes the group's expressions: to store a sub-expression, to inline a value, and
+// Any program that compile_stages accepts computes the group's expressions: to store a sub-expression, to inline a value, and
 // to reorder independent elements changes no element but for the order of sums and roundings of products that are added at
 // once.
 #pragma once
