@@ -254,7 +254,7 @@ void take_larger(T* to, const T* from, std::int64_t count) {
   std::int64_t i = 0;
   for (; i + Together<T>::kCount <= count; i += Together<T>::kCount) {
     const V a = *reinterpret_cast<const V*>(to + i), b = *reinterpret_cast<const V*>(from + i);
-    *reinterpret_cast<V*>(to + i) = (b > a) | (b != b) ? b : a;
+    *reinterpret_cast<V*>(to + i) = ((b > a) | (b != b)) ? b : a;
   }
   for (; i < count; ++i) to[i] = from[i] > to[i] || from[i] != from[i] ? from[i] : to[i];
 }
