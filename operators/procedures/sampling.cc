@@ -295,6 +295,7 @@ void run_max_roi_pool(Call& call) {
   const std::vector<std::int64_t> bins = call.integers("pooled_shape");
   if (x.sizes().size() != 4 || rois.sizes().size() != 2 || rois.sizes()[1] != 5 || bins.size() != 2)
     throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 5], pooled_shape 2 entries");
+  if (bins[0] < 0 || bins[1] < 0) throw Error(ErrorCode::kBadInput, "pooled_shape has a negative entry");
   require_few(element_count(bins));
   const Sizes sizes{rois.sizes()[0], x.sizes()[1], bins[0], bins[1]};
   if (x.type() == DataType::kFloat) {
