@@ -147,7 +147,7 @@ def one(name, operator, *operands, opset=20, **attributes):
 def case(operator, *operands, **attributes):
     """The same with a name made of the operator, the attributes and the inputs' sizes."""
     shown = [f"{k} {' '.join(map(str, v)) if isinstance(v, (list, tuple)) else v}" for k, v in attributes.items() if k not in ("opset", "domain")]
-    shown += [str(o.item()) for o in operands if isinstance(o, np.ndarray) and o.size == 1]
+    shown += [f"{o.item():g}" for o in operands if isinstance(o, np.ndarray) and o.size == 1 and o.dtype.kind in "fiu"]
     constants = ["x".join(map(str, o.shape)) + " weights" for o in operands if isinstance(o, np.ndarray) and o.ndim > 1]
     sizes = [" x ".join(map(str, o)) for o in operands if is_sizes(o)] + constants
     return one(f"{operator} of {', '.join(dict.fromkeys(sizes))}" + (f" ({', '.join(shown)})" if shown else ""), operator, *operands, **attributes)

@@ -164,8 +164,7 @@ void column_smallest(T* d, const T* s, Count stride, Count steps, Count n) {
 }
 
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
-constexpr Count kAhead = 8;        // rows
-constexpr Count kLongCopy = 2048;  // bytes: memcpy need not read what it overwrites
+constexpr Count kAhead = 8;  // rows
 template <class T>
 void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   constexpr Count kWidth = REWRIGHT_VECTOR_BYTES;
@@ -173,10 +172,6 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   if (bytes < kWidth) {
     for (Count r = 0; r < rows; ++r)
       for (Count e = 0; e < n; ++e) d[r * n + e] = source[starts[r] + e];
-    return;
-  }
-  if (bytes >= kLongCopy) {
-    for (Count r = 0; r < rows; ++r) std::memcpy(d + r * n, source + starts[r], static_cast<std::size_t>(bytes));
     return;
   }
   for (Count r = 0; r < rows; ++r) {
@@ -203,13 +198,12 @@ inline void combine_rows(T* y, const I* to, const T* x, const I* from, Count row
     zip(d, d, s, n, f);
   }
 }
-constexpr Count kLongScatter = 512;  // bytes
+constexpr Count kLongCopy = 512;  // bytes
 template <class T>
 void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from, Count rows, Count n) {
   switch (how) {
     case Combination::kReplace:
-      if (n * static_cast<Count>(sizeof(T)) < kLongScatter)
-        return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
+      if (n * static_cast<Count>(sizeof(T)) < kLongCopy) return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
       for (Count r = 0; r < rows; ++r) std::memcpy(y + to[r], x + from[r], static_cast<std::size_t>(n) * sizeof(T));
       return;
     case Combination::kAdd:
