@@ -14,8 +14,9 @@ struct Group {
   std::unique_ptr<MatchedKernel> kernel;  // the kernel that computes it; null: none
   std::optional<Chain> chain;             // the group as one expression, if no kernel computes it and it has one
   ValueId result = kNoValue;
-  bool view = false;  // the result has the elements of the node's first input, in the same order
-  bool copy = false;  // `chain` only moves elements
+  bool view = false;           // the result has the elements of the node's first input, in the same order
+  bool copy = false;           // `chain` only moves elements
+  std::vector<ValueId> reads;  // by the kernel, in place of inputs of its nodes that it computes itself
 };
 
 // Groups the needed nodes of a graph; returns groups in execution order.

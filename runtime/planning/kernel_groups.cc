@@ -80,7 +80,12 @@ class KernelGroups {
     const ValueInfo &from = kernels_.info(start), &to = kernels_.info(read);
     if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
     if (kernels_.absorb_before(*group.kernel, compose(kernels_, p_.producers, {before}, start, false)))
-      p_.uses.redirect(n, read, start);
+      redirect(group, read, start);
+  }
+
+  void redirect(Group& group, ValueId from, ValueId to) {
+    p_.uses.redirect(group.nodes[0], from, to);
+    group.reads.push_back(to);
   }
 
   bool is_elementwise(int n) const {
@@ -97,7 +102,7 @@ class KernelGroups {
       if (producer < 0 || !p_.is_free(producer)) continue;
       if (p_.uses.only_node(v) < 0) {
         const std::vector<ValueId>& operands = p_.node(producer).inputs;
-        if (operands.size() == 1) p_.uses.redirect(group.nodes[0], v, operands[0]);
+        if (operands.size() == 1) redirect(group, v, operands[0]);
         continue;
       }
       p_.group_of[static_cast<std::size_t>(producer)] = number;

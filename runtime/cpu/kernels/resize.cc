@@ -130,13 +130,14 @@ std::optional<AxisTaps> taps_of(const AttributeReader& attributes, std::size_t a
       size, target, {attributes.list("numerators")[axis], attributes.list("denominators")[axis]}, {}, {}};
   const Index p = Index::fresh("p");
   AxisTaps result{size, target, {}, {}};
-  for (const operators::Tap& tap : operators::taps(how, resampled, p)) {
+  const std::vector<operators::Tap> taps = operators::taps(how, resampled, p);
+  if (static_cast<Count>(taps.size()) > ResizeKernel::kMostTaps) return std::nullopt;
+  for (const operators::Tap& tap : taps) {
     result.at.push_back(values_along<std::int64_t>(from_index(tap.position), p, target, DataType::kInt64));
     const auto weights = values_along<double>(tap.weight, p, target, DataType::kDouble);
     result.weight.emplace_back(weights.begin(), weights.end());
     if (result.at.back().empty() || weights.empty()) return std::nullopt;
   }
-  if (static_cast<Count>(result.at.size()) > ResizeKernel::kMostTaps) return std::nullopt;
   return result;
 }
 

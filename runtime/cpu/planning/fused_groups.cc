@@ -62,6 +62,7 @@ class FusedGroupsFinder {
       for (const int n : groups_[g].nodes)
         for (const ValueId i : node(n).inputs)
           if (i != kNoValue && !computed.contains(i)) readers_[i].insert(g);
+      for (const ValueId v : groups_[g].reads) readers_[v].insert(g);
     }
     for (const GraphOutput& o : planner_.graph().outputs()) outputs_.insert(o.value);
   }
@@ -137,7 +138,7 @@ class FusedGroupsFinder {
       for (const std::size_t r : readers->second)
         if (!set.contains(r) && r < last) return false;
     }
-    return operands.size() - results.size() + 1 <= kMostFusedOperands;
+    return operands.size() + 1 <= results.size() + kMostFusedOperands;
   }
 
   bool is_within(std::size_t g, const std::set<std::size_t>& set) const {

@@ -272,6 +272,28 @@ TEST_CASE("transposed convolutions") {
   }
 }
 
+TEST_CASE("what a kernel reads in place of a node that it computes itself is there, wherever else it is read") {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t channels = b.pick(8, 40), side = b.pick(12, 60);
+    ValueId y = node(b.graph, "Exp", {b.input({1, channels, side, side})})[0];
+    // Two groups that read each other, between or around which the convolution reads what is before the Relu.
+    const auto convolve = [&] {
+      const ValueId relu = node(b.graph, "Relu", {y})[0];
+      b.graph.add_output("k", b.convolution(relu, channels, 3, 1, 1, channels));
+    };
+    if (seed % 2) convolve();
+    ValueId z = seed % 4 < 2 ? node(b.graph, "Mul", {y, y})[0]
+                             : node(b.graph, "ReduceMax", {y}, {{"axes", testing::indices({1})}, {"keepdims", true}})[0];
+    if (seed % 3) z = node(b.graph, "Sub", {y, z})[0];
+    b.graph.add_output("z", z);
+    if (seed % 2 == 0) convolve();
+    if (seed % 5 == 0) b.graph.add_output("y", y);
+    b.check(node(b.graph, "Neg", {z})[0]);
+  }
+}
+
 TEST_CASE("transposed convolutions of nothing, and to nothing") {
   for (const Sizes& x : {Sizes{0, 4, 5, 5}, Sizes{1, 4, 0, 5}, Sizes{1, 4, 5, 0}, Sizes{1, 0, 5, 5}})
     for (const std::int64_t outputs : {3, 0}) {

@@ -90,7 +90,7 @@ std::optional<ImageShape> ConvolutionShape::image() const {
   if (const std::optional<VolumeShape> three = volume()) return as_image(*three);
   ImageShape s = image_of(*this);
   // Depthwise loops know few widths of windows, and all heights.
-  if (x.size() == 3 && s.group == s.channels && s.group == s.outputs && !is_by_channel(s)) {
+  if (x.size() == 3 && s.group > 1 && s.group == s.channels && s.group == s.outputs && !is_by_channel(s)) {
     std::swap(s.height, s.width), std::swap(s.out_height, s.out_width);
     for (std::int64_t* const list : {s.kernel, s.strides, s.dilations, s.pads_begin}) std::swap(list[0], list[1]);
   }
