@@ -145,7 +145,7 @@ def one(name, operator, *operands, opset=20, **attributes):
 
 
 def case(operator, *operands, **attributes):
-    """The same with a name made of the operator, the attributes and the inputs' sizes."""
+    """A model of one operator, with a name made of it, the attributes and the inputs' sizes."""
     shown = [f"{k} {' '.join(map(str, v)) if isinstance(v, (list, tuple)) else v}" for k, v in attributes.items() if k not in ("opset", "domain")]
     shown += [f"{o.item():g}" for o in operands if isinstance(o, np.ndarray) and o.size == 1 and o.dtype.kind in "fiu"]
     constants = ["x".join(map(str, o.shape)) + " weights" for o in operands if isinstance(o, np.ndarray) and o.ndim > 1]
@@ -397,7 +397,7 @@ def sequences():
 
 
 def first_models():
-    """Those that the page has had from its beginning."""
+    """The first models of the page."""
     yield convolution("depthwise", 96, 96, 112, 3, 2, 96)
     yield convolution("depthwise", 144, 144, 56, 3, 1, 144)
     yield convolution("depthwise", 240, 240, 28, 5, 1, 240)

@@ -18,7 +18,7 @@ struct IndexAccess {
     if (!monomials.empty()) result.polynomial_ = std::make_shared<const Polynomial>(Polynomial{std::move(monomials)});
     return result;
   }
-  // The same polynomial, which indices share, with another constant term.
+  // Changes the constant term; indices share the polynomial.
   static Index with_constant(const Index& index, std::int64_t constant) {
     Index result = index;
     result.value_ = constant;
@@ -371,7 +371,7 @@ Indices to_indices(std::span<const std::int64_t> values) { return Indices(values
 
 namespace {
 
-// What an atom becomes; nullopt: it stays as it is.
+// Substitutes in one atom; nullopt: it stays as it is.
 std::optional<Index> substituted(const Atom& atom, const Substitution& replacement) {
   if (auto r = replacement(atom)) return r;
   switch (atom.kind) {

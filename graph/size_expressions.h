@@ -21,8 +21,7 @@ class SizeExpressions {
   // The expression's number. Equal ones have one number.
   std::size_t add(const Index& expression);
   const Index& operator[](std::size_t number) const { return all_[number]; }
-  std::size_t count() const { return all_.size(); }
-  // By number, what substitute(expression, sizes) returns.
+  // By number: substitute(expression, sizes), or the number as well where only terms on the way to it are beyond 64 bits.
   Indices values(const Substitution& sizes) const;
 
  private:

@@ -1,5 +1,5 @@
-// What of a step cannot run side by side: nodes that read each other's results, all that comes before the first of them, and
-// all that comes behind the last.
+// Chains: work of a step that cannot run side by side. They are nodes that read each other's results, all that comes before the
+// first of them, and all that comes behind the last.
 #pragma once
 
 #include <cstddef>

@@ -26,8 +26,8 @@ constexpr double kStarting = 0.3, kStartingSeconds = 2;
 constexpr int kMostRounds = 60, kIdleRounds = 4;
 constexpr std::size_t kChainsAtOnce = 20;
 constexpr double kLeastLonger = 1e-3, kChaining = 0.6;
-constexpr std::size_t kMostChained = 20000;  // nodes, as memory is the square of them
-constexpr double kUnit = 1e3;                // of a second: rows in milliseconds, so that the solver's tolerances are small
+constexpr std::size_t kMostChained = 5000;  // nodes, as time and memory are the square of them
+constexpr double kUnit = 1e3;               // of a second: rows in milliseconds, so that the solver's tolerances are small
 
 double halo_bytes(const TensorType& type, const Need& need) {
   if (need.before + need.after == 0) return 0;

@@ -156,7 +156,7 @@ TEST_CASE("partition: the longer one of computing, exchanging, and what waits fo
       CHECK(longest <= serial.seconds * (1 + 1e-6));
       CHECK(overlapped.bound <= serial.seconds * (1 + 1e-6));
       CHECK(overlapped.bound >= 0.5 * serial.bound * (1 - 1e-6));
-      // Of products in a row each waits for the one before it: nothing runs beside anything.
+      // Products in a row wait for one another: nothing runs beside anything.
       if (in_a_row || count == 1)
         CHECK(overlapped.bound == Approx(serial.bound).epsilon(1e-4));
       else

@@ -305,8 +305,7 @@ std::optional<std::array<ChannelNumbers, 3>> channel_numbers(const ScaledReader&
   return result;
 }
 
-// Is more done than one loop of the tile engine does? A number for each long row is worth a loop as well, since the tile engine
-// repeats it in memory.
+// Is more done than one loop of the tile engine does?
 bool is_worth_a_loop(const Element& e) {
   const auto operations = operation_count(e).constant();
   return operations && *operations >= 2;
@@ -334,6 +333,7 @@ bool plan_scaled(Planner& planner, const Expression& e) {
     const auto form = reader.read(e.element);
     if (!form) continue;
     const bool by_channel = form->by_channel();
+    // A number for each long row is worth a loop as well: the tile engine repeats it in memory.
     if (!is_worth_a_loop(e.element) && !(by_channel && row >= kLongRow)) return false;
     if (form->is_plain() || !(by_channel || form->bounded() || form->two_slopes) || !has_exact_bounds(*form)) return false;
     if (by_channel && row < kShortRow) return false;

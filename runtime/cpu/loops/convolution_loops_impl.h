@@ -25,7 +25,7 @@ void tile(const Tile& t) {
   for (Count r = 0; r < kRows; ++r)
     for (Count v = 0; v < kVectors; ++v) sum[r][v] = t.bias != nullptr ? load(t.bias + v * kLanes) : V{};
   const float* w = t.w;
-  // What is asked for in place of nothing is in the cache.
+  // A prefetch of `w` costs nothing: it is in the cache.
   const char* ahead = t.ahead != nullptr ? t.ahead : reinterpret_cast<const char*>(w);
   const Count stride = t.x_stride;
   for (Count i = 0; i < t.height; ++i)

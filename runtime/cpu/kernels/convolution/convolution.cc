@@ -45,7 +45,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (pointwise_ || !convolution_.is_by_channel() || next.op->name() != convolution_.node.op->name()) return false;
     const auto simple = convolution_.epilogue.simple(planner.options().isa);
     if (!simple || simple->addition || next.inputs[1] == next.inputs[0]) return false;
-    const Sizes& window = planner.info(next.inputs[1]).sizes;  // what most are not is seen before they are read
+    const Sizes& window = planner.info(next.inputs[1]).sizes;  // few are 1x1; reading a convolution takes longer than this
     if (std::any_of(window.begin() + 2, window.end(), [](std::int64_t size) { return size != 1; })) return false;
     std::optional<FoldedConvolution> read = read_folded_convolution(planner, next);
     const std::optional<ImageShape> image = read ? read->image() : std::nullopt;

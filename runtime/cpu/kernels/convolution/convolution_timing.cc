@@ -15,7 +15,7 @@ constexpr int kLeastRounds = 5, kMostRounds = 200;
 constexpr double kEnoughSeconds = 0.02;  // of timing a convolution
 
 // The problem's key in the cost database. Entries are lost if this text changes.
-std::string problem_name(const ImageShape& s, bool addend, bool function) {
+std::string problem_name(const ImageShape& s, bool of_volume, bool addend, bool function) {
   const auto two = [](const std::int64_t(&pair)[2]) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); };
   const auto image = [](std::int64_t channels, std::int64_t height, std::int64_t width) {
     return std::to_string(channels) + "x" + std::to_string(height) + "x" + std::to_string(width);
@@ -23,7 +23,7 @@ std::string problem_name(const ImageShape& s, bool addend, bool function) {
   return "convolution of " + std::to_string(s.images) + "x" + image(s.channels, s.height, s.width) + " to " +
          image(s.outputs, s.out_height, s.out_width) + ", window " + two(s.kernel) + ", strides " + two(s.strides) +
          ", dilations " + two(s.dilations) + ", pads " + two(s.pads_begin) + ", group " + std::to_string(s.group) +
-         (addend ? ", addition" : "") + (function ? ", function" : "");
+         (of_volume ? ", of a volume" : "") + (addend ? ", addition" : "") + (function ? ", function" : "");
 }
 
 // Seconds for each method: the least of several alternating runs, so that each finds the caches as another one leaves them.
@@ -109,8 +109,8 @@ ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& c) {
   const Epilogue::Simple simple = *c.epilogue.simple(options.isa);
   const auto time = [&] { return time_methods(alone(planner, c, simple), methods, image.channels < kFewChannels, options); };
   const auto position = static_cast<std::size_t>(estimated - methods.begin());
-  return methods[options.choices->choose(problem_name(image, simple.addition, static_cast<bool>(simple.function)), names,
-                                         position, time)];
+  return methods[options.choices->choose(
+      problem_name(image, c.shape.x.size() == 5, simple.addition, static_cast<bool>(simple.function)), names, position, time)];
 }
 
 }  // namespace rewright::cpu

@@ -329,8 +329,8 @@ class TiledKernel final : public QuantizedKernel {
   }
 
   static constexpr std::size_t kMostSums = 14 * 32;
-  static constexpr std::int64_t kMostAsking =
-      64;  // tiles; where there are more, reading the weights once is little of the work
+  // Most tiles that ask for weights; with more, reading the weights once is little of the work.
+  static constexpr std::int64_t kMostAsking = 64;
   std::int64_t inputs_ = 1, per_group_ = 1, panel_columns_ = 1, panels_ = 1, depth_ = 1, stored_columns_ = 1;
   QuantizedLoops::Tile tile_{};
   Tensor packed_;
