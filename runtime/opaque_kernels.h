@@ -8,7 +8,7 @@
 
 namespace rewright::runtime {
 
-// Of backends that have some.
+// Implemented by backends that have such kernels.
 class OpaqueKernels {
  public:
   virtual ~OpaqueKernels() = default;

@@ -236,12 +236,12 @@ class ScatterKernel final : public Kernel {
   // Elements that replace those of a target of one value: its slices are filled and updated while they are in the caches.
   template <class T, class Loops>
   void run_slices(const Call& call, T* y, const Loops& loops) const {
-    constexpr Count kTogether = (32 << 10) / sizeof(T);
+    constexpr Count kFilledTogether = (32 << 10) / sizeof(T);
     T value{};
     std::memcpy(&value, filled_->data(), sizeof value);
     const T* const updates = reinterpret_cast<const T*>(call.inputs[1]);
     const Count slices = shape_.target / shape_.slice, of_slice = shape_.rows / slices;
-    const Count most = std::max<Count>(1, kTogether / shape_.slice);
+    const Count most = std::max<Count>(1, kFilledTogether / shape_.slice);
     const double bytes = static_cast<double>(shape_.target) * sizeof(T);
     const double nanoseconds = bytes / kBytesPerNanosecond + static_cast<double>(shape_.rows) * kRowNanoseconds;
     const Count pieces = call.workers.pieces(nanoseconds, slices);
