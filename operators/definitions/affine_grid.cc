@@ -1,4 +1,6 @@
 // Positions of an image's pixels after an affine map, for GridSample.
+#include "operators/definitions/affine_grid.h"
+
 #include "operators/definitions/families.h"
 #include "operators/gradient.h"
 #include "operators/onnx.h"
@@ -8,6 +10,15 @@ namespace rewright::operators {
 namespace {
 
 Element real_of(const Index& index) { return convert(from_index(index), Scalar::kReal); }
+
+}  // namespace
+
+Element affine_grid_position(bool align_corners, const Index& i, const Index& n) {
+  if (!align_corners) return real_of(2 * i + 1) / real_of(n) - real(1);
+  return choose({equal(n, 1)}, real(1), real_of(2 * i) / real_of(n - 1) - real(1));
+}
+
+namespace {
 
 // y[n, (d,) h, w, k] = theta[n, k] * (x, y, (z,) 1), where x, y and z are the positions of column w, row h and depth d between
 // -1 and 1. https://onnx.ai/onnx/operators/onnx__AffineGrid.html, where an axis of one element with align_corners divides by 0:
@@ -20,13 +31,6 @@ struct AffineGrid {
   template <class V>
   void fields(V&& v) {
     v("size", size), v("align_corners", align_corners);
-  }
-
-  // The position of element i of n along an axis. With align_corners -1 and 1 are the centres of the first and last pixel, else
-  // their outer edges.
-  Element position(const Index& i, const Index& n) const {
-    if (!align_corners) return real_of(2 * i + 1) / real_of(n) - real(1);
-    return choose({equal(n, 1)}, real(1), real_of(2 * i) / real_of(n - 1) - real(1));
   }
 
   Definition define(const Inputs& in) const {
@@ -51,7 +55,7 @@ struct AffineGrid {
       const auto entry = [&](std::size_t k) { return theta({i[0], i[rank + 1], static_cast<std::int64_t>(k)}); };
       Element sum = entry(rank);
       for (std::size_t k = 0; k < rank; ++k)  // x is along the last axis
-        sum = entry(k) * position(i[rank - k], size[size.size() - 1 - k]) + sum;
+        sum = entry(k) * affine_grid_position(align_corners, i[rank - k], size[size.size() - 1 - k]) + sum;
       return sum;
     });
     return d;

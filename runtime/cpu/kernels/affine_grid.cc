@@ -1,9 +1,12 @@
 // AffineGrid of floats: rows of a grid differ by one number for each coordinate.
+#include "operators/definitions/affine_grid.h"
+
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/values_along.h"
 
 namespace rewright::cpu {
 
@@ -79,27 +82,18 @@ class AffineGridKernel final : public Kernel {
 
 class AffineGridPlan final : public NodePlan {
  public:
-  explicit AffineGridPlan(const Node& node) : node_(node) {}
+  AffineGridPlan(const Node& node, std::vector<std::vector<float>> positions) : node_(node), positions_(std::move(positions)) {}
 
   void emit(Planner& planner, ValueId result) override {
-    const bool aligned = AttributeReader(node_).flag("align_corners");
-    const Sizes sizes = planner.info(result).sizes;  // images, those of the grid, coordinates
-    std::vector<std::vector<float>> positions;
-    for (std::size_t a = 1; a + 1 < sizes.size(); ++a) {
-      const auto n = static_cast<double>(sizes[a]);
-      std::vector<float>& axis = positions.emplace_back();
-      for (Count i = 0; i < sizes[a]; ++i) {
-        const auto at = static_cast<double>(i);
-        axis.push_back(static_cast<float>(!aligned ? (2 * at + 1) / n - 1 : n == 1 ? 1 : 2 * at / (n - 1) - 1));
-      }
-    }
+    const Sizes& sizes = planner.info(result).sizes;  // images, those of the grid, coordinates
     std::vector<int> inputs = planner.plain_inputs(node_);
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(std::make_unique<AffineGridKernel>(sizes[0], std::move(positions)), std::move(inputs), {target});
+    planner.add_step(std::make_unique<AffineGridKernel>(sizes[0], std::move(positions_)), std::move(inputs), {target});
   }
 
  private:
   const Node& node_;
+  std::vector<std::vector<float>> positions_;
 };
 
 }  // namespace
@@ -107,7 +101,16 @@ class AffineGridPlan final : public NodePlan {
 std::unique_ptr<NodePlan> plan_affine_grid(Planner& planner, const Node& node) {
   const ValueInfo& out = planner.info(node.outputs[0]);
   if (out.type != DataType::kFloat || element_count(out.sizes) == 0) return nullptr;
-  return std::make_unique<AffineGridPlan>(node);
+  const bool aligned = AttributeReader(node).flag("align_corners");
+  std::vector<std::vector<float>> positions;
+  for (std::size_t a = 1; a + 1 < out.sizes.size(); ++a) {
+    const Index i = Index::fresh("i");
+    const Element position = operators::affine_grid_position(aligned, i, out.sizes[a]);
+    const auto axis = values_along<double>(position, i, out.sizes[a], DataType::kDouble);
+    if (axis.empty()) return nullptr;
+    positions.emplace_back(axis.begin(), axis.end());
+  }
+  return std::make_unique<AffineGridPlan>(node, std::move(positions));
 }
 
 }  // namespace rewright::cpu

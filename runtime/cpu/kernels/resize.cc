@@ -11,7 +11,7 @@
 #include "runtime/cpu/loops/sampling_loops.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/planner.h"
-#include "runtime/cpu/tile/program.h"
+#include "runtime/cpu/tile/values_along.h"
 
 namespace rewright::cpu {
 
@@ -109,15 +109,6 @@ class ResizeKernel final : public Kernel {
   std::vector<std::int32_t> at_;  // for rows, by blocks of points
   std::vector<float> weight_;
 };
-
-// The values of an expression of a position, for each position of an axis; empty if it cannot be compiled.
-template <class T>
-std::vector<T> values_along(const Element& element, const Index& p, Count size, DataType type) {
-  const auto program = compile_tiles(element, {p}, {type, {size}, kPlain}, {}, {Isa::kBaseline, true});
-  std::vector<T> result(program ? static_cast<std::size_t>(size) : 0);
-  if (program) program->run(nullptr, reinterpret_cast<std::byte*>(result.data()), Workers(1));
-  return result;
-}
 
 std::optional<AxisTaps> taps_of(const AttributeReader& attributes, std::size_t axis, Count size, Count target) {
   const operators::Resampling how{attributes.text("mode"),
