@@ -10,6 +10,7 @@ namespace rewright::operators {
 class Formulas {
  public:
   Formulas(GraphBuilder& graph, DataType type) : b(graph), type_(type) {}
+  DataType type() const { return type_; }
   ValueId number(double v) { return b.scalar(type_, v); }
   ValueId numbers(Sizes sizes, std::span<const double> values) {
     return b.constant(Tensor::from_reals(type_, std::move(sizes), values));

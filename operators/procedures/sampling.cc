@@ -228,16 +228,30 @@ void run_roi_align(Call& call) {
 // ---- MaxRoiPool
 
 // Bins of a region along an axis, as elements from first up to last. Regions have whole sizes and include both ends;
-// neighbouring bins share an element if the size is no multiple of their number.
-std::vector<std::pair<std::int64_t, std::int64_t>> bins_of(float begin, float end, std::int64_t bins, std::int64_t size) {
-  const float length = std::max(end - begin + 1, 1.0f), bin = length / static_cast<float>(bins);
-  const auto inside = [&](float at) {
-    return static_cast<std::int64_t>(std::clamp(at + begin, 0.0f, static_cast<float>(size)));
+// neighbouring bins share an element if the size is no multiple of their number. Bins whose limits are not numbers are empty,
+// as those of an infinite region. The graph (members_of) has the same roundings.
+template <class T>
+std::vector<std::pair<std::int64_t, std::int64_t>> bins_of(T begin, T end, std::int64_t bins, std::int64_t size) {
+  const T length = std::max(end - begin + 1, T(1)), bin = length / static_cast<T>(bins);
+  const auto inside = [&](T at) {
+    return std::min(static_cast<std::int64_t>(std::clamp(at, T(0), static_cast<T>(size))), size);
   };
   std::vector<std::pair<std::int64_t, std::int64_t>> result;
-  for (std::int64_t b = 0; b < bins; ++b)
-    result.emplace_back(inside(std::floor(static_cast<float>(b) * bin)), inside(std::ceil(static_cast<float>(b + 1) * bin)));
+  for (std::int64_t b = 0; b < bins; ++b) {
+    const T first = std::floor(static_cast<T>(b) * bin) + begin, behind = std::ceil(static_cast<T>(b + 1) * bin) + begin;
+    if (std::isnan(first) || std::isnan(behind))
+      result.emplace_back(0, 0);
+    else
+      result.emplace_back(inside(first), inside(behind));
+  }
   return result;
+}
+
+// The number of the image of a region. Throws Error(kBadInput) if there is no such image.
+std::int64_t image_of_region(double number, std::int64_t images) {
+  constexpr double kMost = 0x1p62;
+  if (!(std::abs(number) < kMost)) throw Error(ErrorCode::kBadInput, "a region's image is number " + std::to_string(number));
+  return checked_index(static_cast<std::int64_t>(number), images);
 }
 
 // Some elements at once.
@@ -259,20 +273,21 @@ void take_larger(T* to, const T* from, std::int64_t count) {
   for (; i < count; ++i) to[i] = from[i] > to[i] || from[i] != from[i] ? from[i] : to[i];
 }
 
-template <class T>
+// Coordinates are of type C.
+template <class C, class T>
 void pool_regions(Call& call, const T* x, T* y) {
   const Sizes& sizes = call.tensor(0).sizes();
   const std::int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
   const std::vector<std::int64_t> bins = call.integers("pooled_shape");
   const std::vector<double> rois = call.reals(1);
-  const auto scale = static_cast<float>(call.real("spatial_scale", 1));
+  const auto scale = static_cast<C>(call.real("spatial_scale", 1));
   const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };  // NaN is the largest
   std::vector<T> line(static_cast<std::size_t>(width));
   for (std::size_t n = 0; n + 5 <= rois.size(); n += 5) {
     call.checkpoint();
-    const auto corner = [&](std::size_t k) { return std::round(static_cast<float>(rois[n + k]) * scale); };
+    const auto corner = [&](std::size_t k) { return std::round(static_cast<C>(rois[n + k]) * scale); };
     const auto down = bins_of(corner(2), corner(4), bins[0], height), across = bins_of(corner(1), corner(3), bins[1], width);
-    const T* plane = x + checked_index(static_cast<std::int64_t>(rois[n]), sizes[0]) * channels * height * width;
+    const T* plane = x + image_of_region(rois[n], sizes[0]) * channels * height * width;
     for (std::int64_t c = 0; c < channels; ++c, plane += height * width)
       for (const auto& [top, bottom] : down) {
         const std::int64_t first = across.front().first, last = across.back().second;
@@ -300,11 +315,12 @@ void run_max_roi_pool(Call& call) {
   const Sizes sizes{rois.sizes()[0], x.sizes()[1], bins[0], bins[1]};
   if (x.type() == DataType::kFloat) {
     Tensor result(x.type(), sizes);
-    if (result.size() > 0) pool_regions(call, x.data<float>().data(), result.mutable_data<float>().data());
+    if (result.size() > 0) pool_regions<float>(call, x.data<float>().data(), result.mutable_data<float>().data());
     return call.give(std::move(result));
   }
   std::vector<double> result(static_cast<std::size_t>(element_count(sizes)));
-  if (!result.empty()) pool_regions(call, x.reals().data(), result.data());
+  const auto pool = x.type() == DataType::kDouble ? pool_regions<double, double> : pool_regions<float, double>;
+  if (!result.empty()) pool(call, x.reals().data(), result.data());
   call.give(Tensor::from_reals(x.type(), sizes, result));
 }
 
@@ -472,8 +488,7 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
 
 // ---- MaxRoiPool as a graph
 
-// Membership of an axis' elements in bins, [regions, bins, size], and whether a bin has any, [regions, bins, 1]. Regions
-// have whole sizes and include both ends; neighbouring bins share an element if the size is no multiple of their number.
+// Membership of an axis' elements in bins (see bins_of), [regions, bins, size], and whether a bin has any, [regions, bins, 1].
 struct Members {
   ValueId inside, any;
 };
@@ -486,7 +501,7 @@ Members members_of(Formulas& f, ValueId begin, ValueId end, std::int64_t bins, s
     return f.numbers(std::move(sizes), numbers);
   };
   const ValueId length = f.at_least(f.plus(f.difference(end, begin), 1), 1),
-                bin = f.scaled(length, 1 / static_cast<double>(bins));
+                bin = f.quotient(length, f.number(static_cast<double>(bins)));
   const ValueId first = f.sum(f.floor(f.times(bin, counted(0, bins, {bins, 1}))), begin);
   const ValueId behind = f.sum(b.add("Ceil", {f.times(bin, counted(1, bins, {bins, 1}))}), begin);
   const ValueId places = counted(0, size, {size});
@@ -516,12 +531,16 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
   const auto entry = [&](std::int64_t number) {
     return b.add("Slice", {b.input(1)}, {{"begin", Indices{0, number}}, {"length", Indices{regions, 1}}});
   };
+  Formulas places(b, type.type == DataType::kDouble ? type.type : DataType::kFloat);
   const auto corner = [&](std::int64_t number) {  // the nearest whole number, halves away from 0
-    const ValueId at = f.scaled(b.cast(b.reshaped(entry(number), {regions, 1, 1}), type.type), source.real("spatial_scale", 1));
-    return f.times(b.add("Sign", {at}), f.floor(f.plus(b.add("Abs", {at}), 0.5)));
+    const ValueId given = b.cast(b.reshaped(entry(number), {regions, 1, 1}), places.type());
+    const ValueId at = places.scaled(given, source.real("spatial_scale", 1)), distance = b.add("Abs", {at});
+    const ValueId below = places.floor(distance), rest = places.difference(distance, below);
+    const ValueId rounded = places.where(places.less(rest, places.number(0.5)), below, places.plus(below, 1));
+    return places.times(b.add("Sign", {at}), rounded);
   };
-  const Members down = members_of(f, corner(2), corner(4), bins[0], rows.value());
-  const Members across = members_of(f, corner(1), corner(3), bins[1], columns.value());
+  const Members down = members_of(places, corner(2), corner(4), bins[0], rows.value());
+  const Members across = members_of(places, corner(1), corner(3), bins[1], columns.value());
   const ValueId image = b.reshaped(b.cast(entry(0), DataType::kInt64), {regions});
   const ValueId least = f.number(-HUGE_VAL);
   const auto largest = [&](ValueId v, std::int64_t axis) {

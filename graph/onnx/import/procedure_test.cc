@@ -171,6 +171,84 @@ TEST_CASE("the largest elements of regions as graphs") {
       "MaxRoiPool");
 }
 
+namespace {
+
+Graph import_pooling(const std::string& type, const std::string& bins, const std::string& scale, bool as_graph) {
+  ImportOptions options;
+  options.procedures_as_graphs = as_graph;
+  const std::string text = "agraph (" + type + "[2, 1, 3, 40] x, " + type + "[R, 5] rois) => (" + type +
+                           "[R, C, H, W] y) { y = MaxRoiPool <pooled_shape = " + bins + ", spatial_scale = " + scale +
+                           "> (x, rois) }";
+  return import_onnx_bytes(text_bytes(text, 22), "regions", options);
+}
+
+// Each element is its column's number.
+Tensor columns_of(DataType type) {
+  std::vector<double> x;
+  for (int n = 0; n < 2 * 3 * 40; ++n) x.push_back(n % 40);
+  return Tensor::from_reals(type, {2, 1, 3, 40}, x);
+}
+
+}  // namespace
+
+TEST_CASE("bins of regions begin and end at the same elements, as a graph or not, in all types") {
+  std::mt19937 random(8);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  std::uniform_real_distribution<double> place(-5, 45);
+  const std::pair<std::string, DataType> types[]{
+      {"float", DataType::kFloat}, {"double", DataType::kDouble}, {"float16", DataType::kHalf}};
+  for (int round = 0; round < 60; ++round) {
+    const auto& [name, type] = types[round % 3];
+    const std::int64_t bins = pick(1, 9);
+    std::vector<double> rois;
+    for (int region = 0; region < 20; ++region) {
+      const double left = pick(0, 1) == 1 ? pick(-3, 20) : place(random);
+      // Bins of whole sizes mostly: a bin's rounded size times its number may lie at either side of a whole number.
+      const double right = pick(0, 3) > 0 ? left + static_cast<double>(bins * pick(1, 5)) - 1 : place(random);
+      rois.insert(rois.end(), {static_cast<double>(pick(0, 1)), left, 0.0, right, 1.0});
+    }
+    const std::string across = "[1, " + std::to_string(bins) + "]", scale = pick(0, 1) == 1 ? "1.0" : "0.7";
+    const std::vector<Tensor> inputs{columns_of(type), Tensor::from_reals(type, {20, 5}, rois)};
+    INFO(name << ", " << bins << " bins");
+    const std::vector<double> plain = interpret(import_pooling(name, across, scale, false), inputs)[0].reals();
+    const std::vector<double> found = interpret(import_pooling(name, across, scale, true), inputs)[0].reals();
+    REQUIRE(plain == found);
+  }
+}
+
+TEST_CASE("bins of whole sizes have no elements of their neighbours") {
+  for (const bool as_graph : {false, true})
+    for (const auto& [name, type] : {std::pair("float", DataType::kFloat), std::pair("double", DataType::kDouble)}) {
+      const std::vector<Tensor> inputs{columns_of(type),
+                                       Tensor::from_reals(type, {2, 5}, std::vector<double>{0, 0, 0, 20, 0, 0, 2, 0, 22, 0})};
+      // These are ONNX Runtime's.
+      const std::vector<double> expected{2, 5, 8, 11, 14, 17, 20, 4, 7, 10, 13, 16, 19, 22};
+      CHECK(interpret(import_pooling(name, "[1, 7]", "1.0", as_graph), inputs)[0].reals() == expected);
+    }
+}
+
+TEST_CASE("regions of infinite size have empty bins, and those of no image are refused") {
+  const double inf = HUGE_VAL, nan = std::nan("");
+  for (const bool as_graph : {false, true}) {
+    const Graph graph = import_pooling("float", "[2, 3]", "1.0", as_graph);
+    const auto pooled = [&](const std::vector<double>& region) {
+      return interpret(graph,
+                       std::vector{columns_of(DataType::kFloat), Tensor::from_reals(DataType::kFloat, {1, 5}, region)})[0]
+          .reals();
+    };
+    for (const auto& [begin, end] :
+         {std::pair(0.0, inf), {-inf, 0.0}, {-inf, inf}, {inf, inf}, {inf, -inf}, {-3e38, 3e38}, {0.0, nan}, {nan, 0.0}}) {
+      INFO(begin << " to " << end << (as_graph ? ", as a graph" : ""));
+      CHECK(pooled({0, begin, 0, end, 5}) == std::vector<double>(6, 0));
+      CHECK(pooled({0, 0, begin, 5, end}) == std::vector<double>(6, 0));
+    }
+    CHECK(pooled({0, 3e38, 0, 3e38, 5}) == std::vector<double>(6, 0));
+    CHECK_THROWS_AS(pooled({2, 0, 0, 5, 5}), Error);
+    if (as_graph) continue;
+    for (const double image : {nan, inf, -inf, 3e38}) CHECK_THROWS_AS(pooled({image, 0, 0, 5, 5}), Error);
+  }
+}
+
 TEST_CASE("bins and samples of regions that no memory can hold are refused") {
   ImportOptions options;
   options.procedures_as_graphs = true;
