@@ -106,14 +106,21 @@ Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
     return b.reshaped(v, sizes);
   };
   const ValueId t = along(b.add("Range", {}, {{"count", shape[time]}}), time);
-  const ValueId length = along(b.cast(b.input(1), DataType::kInt64), batch);
-  const ValueId one = b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{1}));
-  const ValueId turned = b.add("Sub", {b.add("Sub", {length, one}), t});
+  const auto number = [&](std::int64_t n) {
+    return b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{n}));
+  };
+  const bool moves_rows = time < 2 && batch < 2 && all_constant({shape[0], shape[1]});
+  ValueId length = along(b.cast(b.input(1), DataType::kInt64), batch);
+  if (moves_rows) {
+    // Too long a sequence must leave the tensor, not reach into the next sequence's rows.
+    const std::int64_t steps = shape[time].value(), rows = steps * shape[batch].value();
+    length = b.add("Where", {b.add("Less", {number(steps), length}), number(steps + rows), length});
+  }
+  const ValueId turned = b.add("Sub", {b.add("Sub", {length, number(1)}), t});
   const ValueId places = b.add("Where", {b.add("Less", {t, length}), turned, t});
-  if (time < 2 && batch < 2 && all_constant({shape[0], shape[1]})) {  // rows of both axes, each moved as a whole
+  if (moves_rows) {  // rows of both axes, each moved as a whole
     const auto rows_before = [&](ValueId entry, std::size_t axis) {
-      const std::int64_t count = axis == 0 ? shape[1].value() : 1;
-      return b.add("Mul", {entry, b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{count}))});
+      return b.add("Mul", {entry, number(axis == 0 ? shape[1].value() : 1)});
     };
     const ValueId own = along(b.add("Range", {}, {{"count", shape[batch]}}), batch);
     const ValueId rows = b.add("Add", {rows_before(places, time), rows_before(own, batch)});

@@ -249,6 +249,29 @@ TEST_CASE("regions of infinite size have empty bins, and those of no image are r
   }
 }
 
+TEST_CASE("a sequence that is longer than the tensor is not reversed") {
+  std::mt19937 random(9);
+  for (const std::string axes : {"batch_axis = 0, time_axis = 1", "batch_axis = 1, time_axis = 0"}) {
+    const bool batch_first = axes.starts_with("batch_axis = 0");
+    const std::string shape = batch_first ? "[2, 3, 4]" : "[3, 2, 4]";
+    const Graph graph = import_onnx_bytes(text_bytes("agraph (float" + shape + " x, int64[2] n) => (float" + shape +
+                                                         " y) { y = ReverseSequence <" + axes + "> (x, n) }",
+                                                     22),
+                                          "reversed");
+    const Tensor x = random_tensor({DataType::kFloat, batch_first ? Indices{2, 3, 4} : Indices{3, 2, 4}}, random);
+    const auto reversed = [&](std::int64_t first, std::int64_t second) {
+      return interpret(graph, std::vector{x, Tensor::from_integers(DataType::kInt64, {2}, std::vector{first, second})});
+    };
+    INFO(axes);
+    CHECK_NOTHROW(reversed(3, 3));
+    for (const std::int64_t length : {std::int64_t{4}, std::int64_t{6}, std::int64_t{1} << 62, INT64_MAX}) {
+      INFO(length);
+      CHECK_THROWS_AS(reversed(length, 3), Error);
+      CHECK_THROWS_AS(reversed(3, length), Error);
+    }
+  }
+}
+
 TEST_CASE("bins and samples of regions that no memory can hold are refused") {
   ImportOptions options;
   options.procedures_as_graphs = true;
