@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,10 +12,12 @@
 #include "base/only_copy.h"
 #include "graph/onnx/calls.h"
 #include "operators/procedures/recurrent_cell.h"
+#include "operators/tensor_parts.h"
 #include "runtime/cpu/base/workers.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/planning/constant_memory.h"
 #include "runtime/cpu/tile/loops.h"
+#include "runtime/endable_run.h"
 
 namespace rewright::cpu {
 
@@ -79,6 +82,8 @@ struct GateLoops {
   const RealLoops<float>& elements;
 };
 
+constexpr Count kMostProjected = 1 << 20;  // floats: the inputs of as many steps are multiplied at once, at least those of one
+
 // One direction: its weights, and memory for the steps.
 struct RecurrentDirection {
   GateWeights inputs, state, value;  // value: of a GRU whose reset gate comes before the product
@@ -89,9 +94,9 @@ struct RecurrentDirection {
            float* last_h, float* last_c) {
     const Count width = s.width(), size = batch * s.hidden;
     const auto room = [](std::vector<float>& v, Count n) { v.resize(std::max(v.size(), static_cast<std::size_t>(n))); };
-    room(projected, length * batch * width), room(gates, batch * width), room(products, batch * width);
+    const Count block = std::clamp<Count>(kMostProjected / std::max<Count>(batch * width, 1), 1, std::max<Count>(length, 1));
+    room(projected, block * batch * width), room(gates, batch * width), room(products, batch * width);
     room(cell, size), room(before, size);
-    if (length > 0) inputs.multiply(workers, x, length * batch, nullptr, projected.data(), width);
     const auto begin = [size](float* state, const float* given) {
       if (given != nullptr)
         std::copy_n(given, size, state);
@@ -101,12 +106,16 @@ struct RecurrentDirection {
     begin(before.data(), h);
     if (s.states() > 1) begin(cell.data(), c);
     const float* state_now = before.data();
-    for (Count n = 0; n < length; ++n) {
-      if (checkpoint) checkpoint();
-      const Count t = backward ? length - 1 - n : n;
-      float* const next = y + (t * s.directions + number) * size;
-      step(s, loops, workers, projected.data() + t * batch * width, batch, state_now, next);
-      state_now = next;
+    for (Count done = 0; done < length; done += block) {
+      const Count steps = std::min(block, length - done), first = backward ? length - done - steps : done;
+      inputs.multiply(workers, x + first * batch * s.inputs, steps * batch, nullptr, projected.data(), width);
+      for (Count n = 0; n < steps; ++n) {
+        if (checkpoint) checkpoint();
+        const Count t = backward ? steps - 1 - n : n;
+        float* const next = y + ((first + t) * s.directions + number) * size;
+        step(s, loops, workers, projected.data() + t * batch * width, batch, state_now, next);
+        state_now = next;
+      }
     }
     std::copy_n(state_now, size, last_h);
     if (s.states() > 1) std::copy_n(cell.data(), size, last_c);
@@ -180,6 +189,7 @@ class RecurrentNode final : public Executable {
     if (x.type() != DataType::kFloat || x.sizes().size() != 3 || x.sizes()[2] != s_.inputs)
       throw Error(ErrorCode::kBadInput, "the sizes of X, W and R do not fit together");
     const Count length = x.sizes()[0], batch = x.sizes()[1];
+    operators::require_few(element_count(Sizes{length, batch, s_.directions, s_.width() + 1}));
     Tensor all(DataType::kFloat, {length, s_.directions, batch, s_.hidden});
     std::array<Tensor, 2> last;
     std::array<const float*, 2> first{};
@@ -193,19 +203,19 @@ class RecurrentNode final : public Executable {
                                               " elements, " + std::to_string(last[state].size()) + " of X's type are needed");
       first[state] = t.data<float>().data();
     }
-    const Count size = batch * s_.hidden;
+    const Count size = batch * s_.hidden, steps = size > 0 ? length : 0;  // without elements it may have any length
     float* const y = all.mutable_data<float>().data();
     const std::array<float*, 2> ends{last[0].mutable_data<float>().data(),
                                      s_.states() > 1 ? last[1].mutable_data<float>().data() : nullptr};
     const auto at = [size](auto* base, Count d) { return base == nullptr ? base : base + d * size; };
     const Workers workers(threads_);
     const auto run_direction = [&](Count d, const Workers& own, const Checkpoint& checkpoint) {
-      directions_[static_cast<std::size_t>(d)].run(s_, loops_, own, checkpoint, x.data<float>().data(), length, batch,
+      directions_[static_cast<std::size_t>(d)].run(s_, loops_, own, checkpoint, x.data<float>().data(), steps, batch,
                                                    d == 1 || s_.backward_first, d, at(first[0], d), at(first[1], d), y,
                                                    at(ends[0], d), at(ends[1], d));
     };
-    if (s_.directions > 1 && workers.threads() > 1)  // each on a thread
-      workers.share(s_.directions, [&](Count d, int) { run_direction(d, Workers(1), {}); });
+    if (s_.directions > 1 && workers.threads() > 1)
+      share_directions(workers, run_direction);
     else
       for (Count d = 0; d < s_.directions; ++d) run_direction(d, workers, checkpoint_);
     std::vector<Datum> results;
@@ -217,6 +227,29 @@ class RecurrentNode final : public Executable {
   static constexpr std::size_t kX = 0, kW = 1, kR = 2, kBias = 3, kLengths = 4, kStates = 5, kPeepholes = 7;
 
  private:
+  // Each direction on a thread. The checkpoint is the calling thread's; once it has thrown, the others end as well.
+  template <class F>
+  void share_directions(const Workers& workers, const F& run_direction) const {
+    std::atomic<bool> ended = false;
+    const Checkpoint own = [&] {
+      if (!checkpoint_) return;
+      try {
+        checkpoint_();
+      } catch (...) {
+        ended = true;
+        throw;
+      }
+    };
+    workers.share(s_.directions, [&](Count d, int thread) {
+      if (thread == 0) return run_direction(d, Workers(1), own);
+      try {
+        run_direction(d, Workers(1), ends_when(ended));
+      } catch (...) {
+        if (!ended) throw;  // else the calling thread's exception is the run's
+      }
+    });
+  }
+
   RecurrentShape s_;
   std::vector<RecurrentDirection> directions_;
   GateLoops loops_;
@@ -224,17 +257,24 @@ class RecurrentNode final : public Executable {
   Checkpoint checkpoint_;
 };
 
-// The usual activations, without parameters of their own?
-bool has_usual_activations(const OnnxAttributes& node, RecurrentCell cell, Count directions) {
-  if (node.has("activation_alpha") || node.has("activation_beta")) return false;
-  const std::vector<std::string> names = node.texts("activations");
-  std::vector<std::string> usual{"Sigmoid", "Tanh", "Tanh"};
-  if (cell != RecurrentCell::kLstm) usual.pop_back();
-  if (cell == RecurrentCell::kRnn) usual.erase(usual.begin());
-  if (!names.empty() && names.size() != usual.size() * static_cast<std::size_t>(directions)) return false;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] != usual[i % usual.size()]) return false;
+// Logistic functions for the gates and hyperbolic tangents for all else, without parameters?
+bool has_usual_activations(const operators::RecurrentKind& kind, RecurrentCell cell, Count directions) {
+  if (kind.activations.size() != kind.activations_per_direction * static_cast<std::size_t>(directions)) return false;
+  for (std::size_t i = 0; i < kind.activations.size(); ++i) {
+    const operators::Activation& f = kind.activations[i];
+    const bool of_gates = cell != RecurrentCell::kRnn && i % kind.activations_per_direction == 0;
+    if (f.alpha || f.beta || f.name != (of_gates ? "Sigmoid" : "Tanh")) return false;
+  }
   return true;
+}
+
+// Nullopt: activations are missing.
+std::optional<operators::RecurrentKind> kind_of(const OnnxAttributes& attributes) {
+  try {
+    return operators::recurrent_kind(attributes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<RecurrentShape> shape_of_call(const Graph& graph, const WholeCall& call) {
@@ -260,8 +300,9 @@ std::optional<RecurrentShape> shape_of_call(const Graph& graph, const WholeCall&
                             : RecurrentCell::kGru;
   const std::string direction = attributes.text("direction", "forward");
   s.directions = direction == "bidirectional" ? 2 : 1;
-  if (!has_usual_activations(attributes, s.cell, s.directions)) return std::nullopt;
-  s.gates = operators::recurrent_kind(attributes).gates;
+  const std::optional<operators::RecurrentKind> kind = kind_of(attributes);
+  if (!kind || !has_usual_activations(*kind, s.cell, s.directions)) return std::nullopt;
+  s.gates = kind->gates;
   s.backward_first = direction == "reverse";
   const Sizes& r = graph.value(call.inputs[N::kR]).constant.sizes();
   const Sizes w = graph.is_constant(call.inputs[N::kW]) ? graph.value(call.inputs[N::kW]).constant.sizes() : Sizes();

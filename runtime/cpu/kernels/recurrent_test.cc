@@ -1,8 +1,10 @@
 // RNN, GRU and LSTM by packed products, beside the interpreter.
+#include <array>
 #include <cmath>
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "graph/testing.h"
@@ -116,8 +118,115 @@ TEST_CASE("other recurrent networks are left to the session of a step") {
   CHECK(taken(", activations = [\"Sigmoid\", \"Tanh\", \"Tanh\"]"));
   CHECK(!taken(", activations = [\"Sigmoid\", \"Tanh\", \"Relu\"]"));
   CHECK(!taken(", activations = [\"Sigmoid\"]"));
+  CHECK(!taken(", activations = [\"Sigmoid\", \"Tanh\", \"Tanh\", \"Tanh\"]"));
+  CHECK(!taken(", activation_alpha = [0.5]"));
   CHECK(!taken(", clip = 1.0"));
   CHECK(!taken(", input_forget = 1"));
   CHECK(!taken(", layout = 1"));
   CHECK(!taken("", true));
+}
+
+TEST_CASE("recurrent networks without rows or steps, and those of one unit, on several threads") {
+  std::mt19937 random(33);
+  for (const std::string type : {"RNN", "GRU", "LSTM"})
+    for (const auto& [length, batch, hidden] : {std::array{0, 2, 5}, {3, 0, 5}, {0, 0, 1}, {4, 3, 1}, {1, 1, 1}})
+      for (const std::int64_t directions : {1, 2}) {
+        RecurrentModel model;
+        model.type = type, model.gates = type == "RNN" ? 1 : type == "GRU" ? 3 : 4;
+        model.length = length, model.batch = batch, model.hidden = hidden, model.directions = directions;
+        model.inputs = hidden, model.has_states = true, model.sizes_known = false;
+        if (directions > 1) model.attributes = ", direction = \"bidirectional\"";
+        const Graph graph = model.graph(random);
+        REQUIRE(has_kernel(graph));
+        std::vector<Tensor> inputs{random_tensor(random, DataType::kFloat, model.x())};
+        for (int state = 0; state < (model.has_cell() ? 2 : 1); ++state)
+          inputs.push_back(random_tensor(random, DataType::kFloat, model.state()));
+        SessionOptions options;
+        options.threads = 3;
+        INFO(type << ", " << length << " steps, " << batch << " rows, " << hidden << " units, " << directions << " directions");
+        const auto session = prepare_session(rewright::testing::cpu_backend(), graph, options);
+        require_close(graph, session->run(inputs), interpret(graph, inputs), {2e-5});
+      }
+}
+
+TEST_CASE("inputs of long sequences are multiplied in blocks of steps") {
+  std::mt19937 random(34);
+  for (const std::string direction : {"forward", "reverse", "bidirectional"}) {
+    RecurrentModel model;
+    model.type = "GRU", model.gates = 3, model.batch = 2048, model.inputs = 1, model.hidden = 8;
+    // The last block of about 21 steps is short.
+    model.length = 46, model.directions = direction == "bidirectional" ? 2 : 1, model.sizes_known = false;
+    model.attributes = ", direction = \"" + direction + "\"";
+    const Graph graph = model.graph(random);
+    REQUIRE(has_kernel(graph));
+    // Rows repeat some few, of which the interpreter computes one each.
+    constexpr std::int64_t kFew = 16;
+    const Tensor few = random_tensor(random, DataType::kFloat, {model.length, kFew, 1});
+    const auto repeated = [&](const Tensor& t, std::int64_t width) {  // [outer, rows, width]
+      const std::vector<double> from = t.reals();
+      std::vector<double> to;
+      for (std::size_t outer = 0; outer < from.size(); outer += static_cast<std::size_t>(kFew * width))
+        for (std::int64_t n = 0; n < model.batch * width; ++n)
+          to.push_back(from[outer + static_cast<std::size_t>(n % (kFew * width))]);
+      Sizes sizes = t.sizes();
+      sizes[sizes.size() - 2] = model.batch;
+      return Tensor::from_reals(DataType::kFloat, sizes, to);
+    };
+    std::vector<Tensor> expected;
+    for (const Tensor& t : interpret(graph, std::vector{few})) expected.push_back(repeated(t, model.hidden));
+    const auto session = prepare_session(rewright::testing::cpu_backend(), graph, {.threads = 2});
+    require_close(graph, session->run(std::vector{repeated(few, 1)}), expected, {2e-5});
+  }
+}
+
+TEST_CASE("sequences that no memory can hold are refused") {
+  std::mt19937 random(35);
+  RecurrentModel model;
+  model.inputs = model.hidden = 1, model.batch = 1, model.sizes_known = false;
+  const Graph graph = model.graph(random);
+  REQUIRE(has_kernel(graph));
+  const float x = 0;
+  // Only the sizes are looked at.
+  const Tensor input(DataType::kFloat, {std::int64_t{1} << 31, 1, 1}, nullptr, reinterpret_cast<const std::byte*>(&x));
+  const auto kernel = prepare_node(rewright::testing::cpu_backend(), graph, *graph.nodes()[0], {});
+  const std::vector<Datum> given{input};
+  CHECK_THROWS_WITH(kernel->run(given), Catch::Contains("not enough memory"));
+}
+
+TEST_CASE("a checkpoint ends a bidirectional network on several threads") {
+  std::mt19937 random(36);
+  RecurrentModel model;
+  model.length = 400, model.hidden = 16, model.directions = 2, model.attributes = ", direction = \"bidirectional\"";
+  const Graph graph = model.graph(random);
+  const std::vector<Tensor> inputs{random_tensor(random, DataType::kFloat, model.x())};
+  int calls = 0;
+  bool ends = true, on_callers_thread = true;
+  SessionOptions options;
+  options.threads = 2;
+  options.checkpoint = [&, caller = std::this_thread::get_id()] {
+    on_callers_thread = on_callers_thread && std::this_thread::get_id() == caller;
+    if (ends && ++calls == 20) throw Error(ErrorCode::kCancelled, "enough");
+  };
+  const auto kernel = prepare_node(rewright::testing::cpu_backend(), graph, *graph.nodes()[0], options);
+  REQUIRE(kernel != nullptr);
+  const std::vector<Datum> given{inputs[0]};
+  // A helper may have computed both directions before the caller's turn came.
+  std::string why;
+  for (int round = 0; round < 100 && why.empty(); ++round) {
+    calls = 0;
+    try {
+      kernel->run(given);
+    } catch (const Error& e) {
+      why = e.what();
+    }
+  }
+  CHECK(why == "enough");
+  CHECK(on_callers_thread);
+  ends = false;
+  const std::vector<Datum> found = kernel->run(given);
+  const std::vector<Tensor> expected = interpret(graph, inputs);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t k = 0; k < found.size(); ++k)
+    for (std::size_t n = 0; n < expected[k].reals().size(); n += 97)
+      CHECK(found[k].tensor().reals()[n] == Approx(expected[k].reals()[n]).margin(2e-5));
 }
