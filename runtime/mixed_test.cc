@@ -151,6 +151,28 @@ TEST_CASE("operators that are executed as graphs are compiled with what stands a
   CHECK(!is_compiled(executed_form(backend, open)));
 }
 
+TEST_CASE("compiled reversals refuse sequences that are longer than the tensor") {
+  std::mt19937 random(13);
+  for (const std::string axes : {"batch_axis = 0, time_axis = 1", "batch_axis = 1, time_axis = 0"}) {
+    const bool batch_first = axes.starts_with("batch_axis = 0");
+    const std::string shape = batch_first ? "[2, 3, 4]" : "[3, 2, 4]";
+    const Graph graph = import_text("agraph (float" + shape + " x, int64[2] n) => (float" + shape +
+                                    " y) { r = ReverseSequence <" + axes + "> (x, n)\n y = Abs(r) }");
+    const auto session = prepare_session(cpu::cpu_backend(), graph);
+    const Datum x(random_floats(random, batch_first ? Sizes{2, 3, 4} : Sizes{3, 2, 4}));
+    const auto lengths = [](std::int64_t first, std::int64_t second) {
+      return Tensor::from_integers(DataType::kInt64, {2}, std::vector{first, second});
+    };
+    INFO(axes);
+    const std::vector<Datum> fitting{x, lengths(3, 2)};
+    check_same(session->execute(fitting), execute(graph, fitting));
+    for (const std::int64_t length : {std::int64_t{4}, std::int64_t{1} << 62}) {
+      CHECK_THROWS_AS(session->execute(std::vector<Datum>{x, lengths(length, 3)}), Error);
+      CHECK_THROWS_AS(session->execute(std::vector<Datum>{x, lengths(3, length)}), Error);
+    }
+  }
+}
+
 TEST_CASE("parts are compiled, and the nodes between them interpreted") {
   const Graph graph = import_text(kStaged);
   const CountingBackend backend;
