@@ -284,6 +284,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.constants = nullptr;
   once.open_values = nullptr;
   once.choices = nullptr;
+  once.loop_problems = nullptr;
   once.replacements.clear();
   PlanCache* const cache = options.cache;
   const auto remember = [&] {

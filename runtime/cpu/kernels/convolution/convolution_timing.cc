@@ -32,6 +32,7 @@ std::vector<double> time_methods(const Graph& graph, std::span<const Convolution
                                  PlanOptions options) {
   options.cache = nullptr;
   options.choices = nullptr;
+  options.loop_problems = nullptr;
   std::vector<std::unique_ptr<PlanRunner>> runners;
   for (const ConvolutionMethod method : methods) {
     options.convolution = method;
