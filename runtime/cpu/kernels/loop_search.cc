@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <random>
 #include <set>
 
@@ -25,7 +26,9 @@ constexpr double kEnoughTiming = 0.004;  // seconds of timing a program
 constexpr double kClearlyFaster = 0.97;  // smaller differences may be noise
 constexpr double kSecondsByProblem = 3;
 constexpr int kMostImprovements = 12;
-const std::string kEstimate = "by estimate";  // kept for groups that cannot be searched; it is the text of no program
+constexpr double kMuchSlower = 2;             // than the first: not timed again
+constexpr std::int64_t kDifferent = 10240;    // elements of an operand, which then repeat
+const std::string kEstimate = "by estimate";  // kept where nothing faster was found; it is the text of no program
 
 // Memory for a group, filled with random elements, so that its programs can be run.
 class GroupRun {
@@ -55,12 +58,18 @@ class GroupRun {
   // Blocks of channels are padded, so memory is for what is stored.
   static Tensor filled(const TileOperand& o) {
     if (o.type == DataType::kUndefined) return Tensor(DataType::kUint8, {64});
-    const std::int64_t count = stored_elements(o.sizes, o.layout);
+    const std::int64_t count = std::max<std::int64_t>(1, stored_elements(o.sizes, o.layout));
     std::minstd_rand random(1);
     std::uniform_real_distribution<double> real(0.25, 1.75);
-    std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(1, count)));
+    std::vector<double> values(static_cast<std::size_t>(std::min(count, kDifferent)));
     for (double& v : values) v = is_real(o.type) ? real(random) : static_cast<double>(random() % 2);
-    return Tensor::from_reals(o.type, {static_cast<std::int64_t>(values.size())}, values);
+    const Tensor piece = Tensor::from_reals(o.type, {std::ssize(values)}, values);
+    if (std::ssize(values) == count) return piece;
+    Tensor result(o.type, {count});
+    const std::span<std::byte> all = result.mutable_bytes();
+    for (std::size_t at = 0; at < all.size(); at += piece.bytes().size())
+      std::memcpy(all.data() + at, piece.bytes().data(), std::min(piece.bytes().size(), all.size() - at));
+    return result;
   }
 
   const LoopProblem& problem_;
@@ -76,12 +85,17 @@ struct TimedLoops {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-// The least times of several runs in turn, so that each finds the caches as another one leaves them.
-void time_in_rounds(GroupRun& run, std::vector<TimedLoops>& candidates) {
+// The least times of several runs in turn, so that each finds the caches as another one leaves them. The first is timed at
+// least once, and nothing is begun after the end.
+void time_in_rounds(GroupRun& run, std::vector<TimedLoops>& candidates, double end) {
   double spent = 0;
   const double enough = kEnoughTiming * static_cast<double>(candidates.size());
   for (int round = 0; round < kLeastTimings || (spent < enough && round < kMostTimings); ++round)
-    for (TimedLoops& c : candidates) {
+    for (std::size_t n = 0; n < candidates.size(); ++n) {
+      TimedLoops& c = candidates[n];
+      if (round > 0 && c.seconds > kMuchSlower * candidates[0].seconds) continue;
+      if ((round > 0 || n > 0) && work_seconds(2) > end) return;
+      run_checkpoint();
       const double seconds = run.seconds(c.program);
       c.seconds = std::min(c.seconds, seconds);
       spent += seconds;
@@ -95,14 +109,6 @@ bool reads_positions(const LoopProblem& problem) {
   return reads;
 }
 
-// Each value whole, one after the other, with the estimate's stages: how groups run if they are not fused.
-std::optional<StagedProgram> compiled_apart(const LoopProblem& problem) {
-  LoopProgram loops;
-  for (std::size_t v = 0; v < problem.values.size(); ++v)
-    loops.passes.push_back({-1, 0, {{static_cast<int>(v), LoopProgram::kWhole, {}}}});
-  return compile_stages(problem.values, problem.operands, problem.options, &loops);
-}
-
 class LoopSearch {
  public:
   LoopSearch(const LoopProblem& problem, const LoopRates& rates, double seconds)
@@ -110,11 +116,14 @@ class LoopSearch {
 
   std::optional<FoundLoops> search() {
     auto estimated = compile_stages(problem_.values, problem_.operands, problem_.options);
-    if (!estimated) estimated = compiled_apart(problem_);
+    if (!estimated) {
+      const LoopProgram apart = each_value_whole(problem_);
+      estimated = compile_stages(problem_.values, problem_.operands, problem_.options, &apart);
+    }
     if (!estimated) return std::nullopt;
     best_.push_back({estimated->loops(), std::move(*estimated)});
     seen_.insert(to_string(best_[0].loops));
-    time_in_rounds(run_, best_);
+    time_in_rounds(run_, best_, end_);
     found_.measured = 1;
     found_.loops = best_[0].loops;
     found_.seconds = found_.estimated_seconds = best_[0].seconds;
@@ -148,11 +157,12 @@ class LoopSearch {
         candidates.push_back({std::move(loops), std::move(*program)});
     }
     found_.measured += static_cast<int>(candidates.size()) - 1;
-    time_in_rounds(run_, candidates);
+    time_in_rounds(run_, candidates, end_);
     found_.seconds = candidates[0].seconds;
     const auto fastest = std::min_element(candidates.begin(), candidates.end(),
                                           [](const TimedLoops& a, const TimedLoops& b) { return a.seconds < b.seconds; });
     const bool is_faster = fastest->seconds < kClearlyFaster * found_.seconds;
+    found_.is_start = found_.is_start && !is_faster;
     TimedLoops chosen = std::move(is_faster ? *fastest : candidates[0]);
     found_.loops = chosen.loops;
     found_.seconds = chosen.seconds;
@@ -211,10 +221,7 @@ bool search_loops(std::vector<LoopProblem> problems, MeasuredChoices& choices) {
     const std::string name = problems[n].name();
     if (!names.insert(name).second || choices.found(name)) continue;
     if (!rates) rates = measure_loop_rates(problems[n].options.isa);
-    LoopProgram loops;  // of the prediction alone
-    for (std::size_t v = 0; v < problems[n].values.size(); ++v)
-      loops.passes.push_back({-1, 0, {{static_cast<int>(v), LoopProgram::kWhole, {}}}});
-    const auto cost = cost_of(problems[n], loops, *rates);
+    const auto cost = cost_of(problems[n], each_value_whole(problems[n]), *rates);
     ordered.emplace_back(cost ? -cost->nanoseconds : 0, n);
   }
   std::sort(ordered.begin(), ordered.end());
@@ -228,8 +235,10 @@ bool search_loops(std::vector<LoopProblem> problems, MeasuredChoices& choices) {
       found = search_loops(problems[n], *rates, std::min(left, kSecondsByProblem));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) throw;
+    } catch (const std::bad_alloc&) {
+      continue;  // not kept: there may be more memory when it is searched again
     }
-    choices.keep_found(problems[n].name(), found ? to_string(found->loops) : kEstimate);
+    choices.keep_found(problems[n].name(), found && !found->is_start ? to_string(found->loops) : kEstimate);
   }
   return !ordered.empty();
 }

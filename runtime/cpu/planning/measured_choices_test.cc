@@ -194,7 +194,7 @@ TEST_CASE("loops are searched once, kept, and used by sessions with cached choic
   const std::vector<Tensor> searched = run(with_kernels(KernelChoice::kSearched, folder.file()));
   for (const KernelChoice kernels : {KernelChoice::kCached, KernelChoice::kMeasured, KernelChoice::kSearched})
     CHECK(run(with_kernels(kernels, folder.file())) == searched);
-  // What is kept is followed, and texts that are no programs for the group leave the estimate.
+  // Kept texts are followed; those that are no programs for the group leave the estimate.
   const SessionOptions cached = with_kernels(KernelChoice::kCached, folder.file());
   std::vector<cpu::LoopProblem> problems;
   cpu::PlanOptions options;

@@ -27,10 +27,6 @@ void visit_reads(const Element& e, const std::function<void(const ElementNode&)>
   for (const Element& argument : e->arguments) visit_reads(argument, visit, seen);
 }
 
-std::int64_t bytes_of_tensor(const TileOperand& o) {
-  return element_count(o.sizes) * static_cast<std::int64_t>(byte_size(o.type));
-}
-
 std::int64_t leading_elements(const Sizes& sizes, int axes) {
   return element_count(std::span(sizes).first(static_cast<std::size_t>(axes)));
 }
@@ -50,7 +46,7 @@ class BandArrangement {
   Arrangement make() {
     for (const GroupTensor& t : tensors_) {
       if (t.output.sizes.size() >= static_cast<std::size_t>(axes_) &&
-          fits_in_bands(t, open_.empty() ? t : *open_[0], axes_, open_)) {
+          fits_in_bands(t, open_.empty() ? t : *open_[0], axes_, open_, operands_)) {
         open_.push_back(&t);
         continue;
       }
@@ -86,18 +82,19 @@ class BandArrangement {
   std::int64_t band_of_open() {
     const Sizes& sizes = open_[0]->output.sizes;
     const std::int64_t extent = sizes[static_cast<std::size_t>(axes_) - 1], outer = leading_elements(sizes, axes_ - 1);
-    std::set<int> numbers;
+    std::set<int> numbers, computed;
     for (const GroupTensor* t : open_) {
       numbers.insert(t->number);
+      computed.insert(t->number);
       for_each_read(t->element, [&](const ElementNode& read) { numbers.insert(read.operand); });
     }
     std::int64_t all = 0, by_position = 0, most_elements = 0;
     for (const int n : numbers) {
       const TileOperand& o = operands_[static_cast<std::size_t>(n)];
-      const std::int64_t bytes = bytes_of_tensor(o);
+      const std::int64_t bytes = bytes_of(o);
       all += bytes;
-      const bool is_cut =
-          o.sizes.size() >= static_cast<std::size_t>(axes_) && leading_elements(o.sizes, axes_) == outer * extent;
+      const bool is_cut = computed.contains(n) || (o.sizes.size() >= static_cast<std::size_t>(axes_) &&
+                                                   leading_elements(o.sizes, axes_) == outer * extent);
       if (is_cut) by_position += bytes / (outer * extent);
     }
     for (const GroupTensor* t : open_) most_elements = std::max(most_elements, element_count(t->output.sizes));
@@ -122,13 +119,15 @@ class BandArrangement {
 
 }  // namespace
 
+std::int64_t bytes_of(const TileOperand& o) { return element_count(o.sizes) * static_cast<std::int64_t>(byte_size(o.type)); }
+
 void for_each_read(const Element& e, const std::function<void(const ElementNode&)>& visit) {
   std::set<const ElementNode*> seen;
   visit_reads(e, visit, seen);
 }
 
-bool fits_in_bands(const GroupTensor& tensor, const GroupTensor& first, int axes,
-                   const std::vector<const GroupTensor*>& others) {
+bool fits_in_bands(const GroupTensor& tensor, const GroupTensor& first, int axes, const std::vector<const GroupTensor*>& others,
+                   const std::vector<TileOperand>& operands) {
   const auto count = static_cast<std::size_t>(axes);
   const Sizes &sizes = tensor.output.sizes, &wanted = first.output.sizes;
   if (!tensor.output.layout.plain() || sizes.size() < count || wanted.size() < count) return false;
@@ -137,6 +136,9 @@ bool fits_in_bands(const GroupTensor& tensor, const GroupTensor& first, int axes
   for_each_read(tensor.element, [&](const ElementNode& read) {
     const auto is_read = [&](const GroupTensor* o) { return o->number == read.operand; };
     if (std::none_of(others.begin(), others.end(), is_read)) return;
+    // Others are read by their own axes, of which bands may have only parts: those are no positions that readers share.
+    const Sizes& addressed = operands[static_cast<std::size_t>(read.operand)].sizes;
+    fits = fits && addressed.size() >= count && std::equal(sizes.begin(), sizes.begin() + axes, addressed.begin());
     for (std::size_t a = 0; a < count; ++a)
       fits =
           fits && !read.zero_outside && a < read.position.size() && (sizes[a] == 1 || read.position[a] == tensor.position[a]);

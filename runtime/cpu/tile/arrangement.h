@@ -22,13 +22,15 @@ struct GroupTensor {
   LoopProgram::Stored stored;
 };
 
+std::int64_t bytes_of(const TileOperand& operand);
+
 // Calls `visit` for all reads of the expression, also for those inside of positions.
 void for_each_read(const Element& e, const std::function<void(const ElementNode&)>& visit);
 
 // May the tensor be computed in bands of the first `axes` axes together with `others`, which it reads only at its own positions
-// of these axes?
-bool fits_in_bands(const GroupTensor& tensor, const GroupTensor& first, int axes,
-                   const std::vector<const GroupTensor*>& others);
+// of these axes? `operands`: all that have numbers.
+bool fits_in_bands(const GroupTensor& tensor, const GroupTensor& first, int axes, const std::vector<const GroupTensor*>& others,
+                   const std::vector<TileOperand>& operands);
 
 // All tensors of a loop program, in an order in which they can be computed.
 struct GroupTensors {

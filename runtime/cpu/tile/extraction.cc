@@ -12,11 +12,10 @@ constexpr std::int64_t kWorthRepeats = 8;
 // Work other than statistics is worth a stage from so many operations and so many elements on.
 constexpr int kWorthWork = 12, kMostWork = 1000;
 constexpr std::int64_t kWorthStageElements = 2048;
-constexpr int kMostNodes = 400;  // that are compared
 constexpr int kSlow = 4, kLookUp = 12;
 
-const Index& numbered_variable(Indices& known, std::size_t number) {
-  while (known.size() <= number) known.push_back(Index::fresh("v"));
+const Index& numbered_variable(Indices& known, const char* kind, std::size_t number) {
+  while (known.size() <= number) known.push_back(Index::fresh(kind + std::to_string(known.size())));
   return known[number];
 }
 
@@ -46,8 +45,7 @@ class StorableFinder {
   StorableFinder(const Element& e, const Indices& position, const Sizes& sizes) : numbering_(e), sizes_(sizes) {
     for (std::size_t a = 0; a < position.size(); ++a)
       if (const Atom* atom = position[a].as_atom()) axis_of_[atom->id] = a;
-    for (const Element& argument : e->arguments) visit(argument, guards(*e));
-    for_each_looked_up(*e, [&](const Element& looked_up) { visit(looked_up, false); });
+    visit(e, false);
   }
   std::vector<Storable> found;
 
@@ -58,14 +56,14 @@ class StorableFinder {
 
   // The work of an element, counting the steps of reductions.
   int visit(const Element& e, bool guarded) {
-    if (const auto known = work_.find(e.get()); known != work_.end()) return known->second;
+    if (const auto known = work_.find({e.get(), guarded}); known != work_.end()) return known->second;
     const bool inside = guarded || guards(*e);
     std::int64_t work = own_work(*e);
     for (const Element& argument : e->arguments) work += visit(argument, inside);
     for_each_looked_up(*e, [&](const Element& looked_up) { work += kLookUp + visit(looked_up, guarded); });
     if (e->kind == Kind::kReduce && e->bound.is_constant()) work *= std::max<std::int64_t>(1, e->bound.value());
     const int result = static_cast<int>(std::min<std::int64_t>(work, kMostWork));
-    work_[e.get()] = result;
+    work_[{e.get(), guarded}] = result;
     if (!guarded && result > 0 && e->scalar != Scalar::kBoolean) add(e, result);
     return result;
   }
@@ -77,7 +75,6 @@ class StorableFinder {
       if (axis == axis_of_.end()) return;
       axes.insert(axis->second);
     }
-    if (axes.empty()) return;
     std::int64_t repeats = 1;
     for (std::size_t a = 0; a < sizes_.size(); ++a)
       if (!axes.contains(a)) repeats *= sizes_[a];
@@ -88,7 +85,7 @@ class StorableFinder {
   const Sizes& sizes_;
   std::map<std::uint64_t, std::size_t> axis_of_;
   FreeVariables free_;
-  std::map<const ElementNode*, int> work_;
+  std::map<std::pair<const ElementNode*, bool>, int> work_;  // of a node, behind a guard or not
 };
 
 }  // namespace
@@ -113,9 +110,9 @@ std::vector<Storable> storable(const Element& e, const Indices& position, const 
 
 Element NormalForms::of(const Element& e, const Indices& position) {
   names_.clear();
-  left_ = kMostNodes;
+  left_ = most_nodes_;
   for (std::size_t a = 0; a < position.size(); ++a)
-    if (const Atom* atom = position[a].as_atom()) names_[atom->id] = numbered_variable(axes_, a);
+    if (const Atom* atom = position[a].as_atom()) names_[atom->id] = numbered_variable(axes_, "axis", a);
   return renamed(e, 0);
 }
 
@@ -126,8 +123,8 @@ Element NormalForms::renamed(const Element& e, std::size_t depth) {
   if (e->kind == Kind::kReduce) {
     const Atom* const atom = e->index.as_atom();
     if (atom == nullptr) return nullptr;
-    names_[atom->id] = numbered_variable(bound_, depth);
-    node.index = numbered_variable(bound_, depth);
+    names_[atom->id] = numbered_variable(bound_, "bound", depth);
+    node.index = numbered_variable(bound_, "bound", depth);
     ++inner;
   }
   const auto rename = [&](Index& index) {

@@ -41,6 +41,7 @@ std::vector<Storable> storable(const Element& e, const Indices& position, const 
 // Expressions with their variables renamed in the order in which they are bound, so that equal ones compare equal.
 class NormalForms {
  public:
+  explicit NormalForms(int most_nodes = 400) : most_nodes_(most_nodes) {}
   // `position`: the atoms of the axes. Null for an expression that is too large to be compared.
   Element of(const Element& e, const Indices& position);
 
@@ -49,7 +50,7 @@ class NormalForms {
 
   Indices axes_, bound_;
   std::map<std::uint64_t, Index> names_;
-  int left_ = 0;
+  int most_nodes_, left_ = 0;
 };
 
 class Extraction {

@@ -48,7 +48,7 @@ class LoopReader {
   }
 
  private:
-  static constexpr std::int64_t kMostAxes = 64, kMostNumber = 1 << 20;
+  static constexpr std::int64_t kMostAxes = 64, kMostNumber = 1 << 20, kMostTile = 1 << 16;
 
   bool take(std::string_view expected) {
     if (!text_.starts_with(expected)) return false;
@@ -80,7 +80,7 @@ class LoopReader {
     do {
       if (take("tile ")) {
         const auto tile = number();
-        if (!tile || *tile < 1) return false;
+        if (!tile || *tile < 1 || *tile > kMostTile) return false;
         loops.tile = *tile;
       } else if (take("rows last")) {
         loops.rows = TileLoops::Rows::kLast;
@@ -113,6 +113,10 @@ std::string to_string(const LoopProgram& program) {
   return text;
 }
 
-std::optional<LoopProgram> parse_loops(std::string_view text) { return LoopReader(text).program(); }
+std::optional<LoopProgram> parse_loops(std::string_view text) {
+  auto program = LoopReader(text).program();
+  if (program && to_string(*program) != text) return std::nullopt;  // leading zeros, options twice or in another order
+  return program;
+}
 
 }  // namespace rewright::cpu

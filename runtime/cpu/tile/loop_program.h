@@ -23,7 +23,7 @@
 
 namespace rewright::cpu {
 
-// How a tensor is computed, by default as an estimate says.
+// The loops of one tensor; by default an estimate chooses.
 struct TileLoops {
   enum class Rows { kEstimated, kLast, kBefore };     // which axis vectors run along: the last one, or the one before
   enum class Reduce { kEstimated, kAlong, kAround };  // reductions by element, or for all elements of a tile at once

@@ -7,6 +7,7 @@
 
 #include "base/hash_mix.h"
 #include "runtime/cpu/tile/arrangement.h"
+#include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
 
@@ -18,7 +19,8 @@ using Stored = LoopProgram::Stored;
 
 constexpr std::int64_t kTileSizes[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
 constexpr std::int64_t kBands[] = {1, 4, 16, 64};
-constexpr int kWorthStoring = 4;  // operations
+constexpr int kWorthStoring = 4;         // operations
+constexpr int kMostNamedNodes = 100000;  // of a group's name
 
 // Operations of an element: each node once, as often as the reductions around it have steps.
 double operations_of(const Element& e, std::map<const ElementNode*, double>& known) {
@@ -32,15 +34,45 @@ double operations_of(const Element& e, std::map<const ElementNode*, double>& kno
   return count;
 }
 
-double bytes_of_operand(const TileOperand& o) {
-  return static_cast<double>(element_count(o.sizes)) * static_cast<double>(byte_size(o.type));
-}
+// Bytes of each operand that a tensor certainly reads: as many elements as its positions have combinations of variables that
+// stand alone along an axis. Reads that a guard may keep from being done count as none.
+class LeastReads {
+ public:
+  explicit LeastReads(const GroupTensor& t) {
+    for (std::size_t a = 0; a < t.position.size(); ++a) add_variable(t.position[a], t.output.sizes[a]);
+    visit(t.element);
+  }
+  // By operand: elements.
+  std::map<int, double> elements;
 
-bool reduces_anything(const Element& e, std::set<const ElementNode*>& seen) {
-  if (!seen.insert(e.get()).second) return false;
-  return e->kind == Kind::kReduce ||
-         std::any_of(e->arguments.begin(), e->arguments.end(), [&](const Element& a) { return reduces_anything(a, seen); });
-}
+ private:
+  void add_variable(const Index& variable, std::int64_t extent) {
+    if (const Atom* const atom = variable.as_atom()) extents_[atom->id] = static_cast<double>(extent);
+  }
+
+  void visit(const Element& e) {
+    if (!seen_.insert(e.get()).second || e->kind == Kind::kChoose) return;
+    if (e->kind == Kind::kReduce) {
+      if (!e->conditions.empty() || !e->bound.is_constant()) return;
+      add_variable(e->index, e->bound.value());
+    }
+    if (e->kind == Kind::kRead && !e->zero_outside) {
+      double count = 1;
+      std::set<std::uint64_t> alone;
+      for (const Index& index : e->position) {
+        const Atom* const atom = index.as_atom();
+        const auto extent = atom != nullptr ? extents_.find(atom->id) : extents_.end();
+        if (extent != extents_.end() && alone.insert(atom->id).second) count *= extent->second;
+      }
+      double& most = elements[e->operand];
+      most = std::max(most, count);
+    }
+    for (const Element& argument : e->arguments) visit(argument);
+  }
+
+  std::map<std::uint64_t, double> extents_;
+  std::set<const ElementNode*> seen_;
+};
 
 // Makes the neighbours of a program.
 class NeighbourMaker {
@@ -85,8 +117,7 @@ class NeighbourMaker {
   }
 
   bool reduces(const Stored& stored) const {
-    std::set<const ElementNode*> seen;
-    return reduces_anything(problem_.values[static_cast<std::size_t>(stored.value)].element, seen);
+    return planning::has_reduction(problem_.values[static_cast<std::size_t>(stored.value)].element);
   }
 
   std::size_t rank_of(const LoopPass& pass) const {
@@ -96,13 +127,25 @@ class NeighbourMaker {
     return rank;
   }
 
+  // Positions of the axis that is cut, in the tensor that has most.
+  std::int64_t extent_of(const LoopPass& pass) const {
+    std::int64_t extent = 1;
+    for (const Stored& s : pass.stored) {
+      const Sizes& sizes = problem_.values[static_cast<std::size_t>(s.value)].output.sizes;
+      if (static_cast<std::size_t>(pass.axis) < sizes.size())
+        extent = std::max(extent, sizes[static_cast<std::size_t>(pass.axis)]);
+    }
+    return extent;
+  }
+
   void change_bands(std::size_t p) {
     const LoopPass& pass = program_.passes[p];
     if (pass.axis < 0) return;
-    add([&](LoopProgram& other) { other.passes[p].band *= 2; });
-    if (pass.band > 1) add([&](LoopProgram& other) { other.passes[p].band /= 2; });
-    if (pass.band > 3) add([&](LoopProgram& other) { other.passes[p].band /= 4; });
-    add([&](LoopProgram& other) { other.passes[p].band *= 4; });
+    const std::int64_t extent = extent_of(pass);
+    for (const std::int64_t more : {2, 4})
+      if (pass.band < extent) add([&](LoopProgram& other) { other.passes[p].band *= more; });
+    for (const std::int64_t fewer : {2, 4})
+      if (pass.band >= fewer) add([&](LoopProgram& other) { other.passes[p].band /= fewer; });
     for (int axis = 0; axis < static_cast<int>(rank_of(pass)); ++axis)
       for (const std::int64_t band : kBands)
         if (axis != pass.axis)
@@ -168,7 +211,7 @@ class NeighbourMaker {
       }
   }
 
-  // Where a value is stored: its pass, and its position there.
+  // The pass that stores a value, and the position in it.
   std::optional<std::pair<std::size_t, std::size_t>> place_of(int value, int expression) const {
     for (std::size_t p = 0; p < program_.passes.size(); ++p)
       for (std::size_t s = 0; s < program_.passes[p].stored.size(); ++s) {
@@ -261,6 +304,7 @@ class CostSum {
 
   LoopCost of(const LoopProgram& program) {
     for (const LoopPass& pass : program.passes) add(pass);
+    for (const auto& [operand, bytes] : outside_read_) outside_ += bytes;
     const double threads = std::max(1, problem_.options.threads);
     LoopCost cost;
     const double computing = operations_ / rates_.operations;
@@ -282,6 +326,9 @@ class CostSum {
     return nullptr;
   }
 
+  double operand_bytes(int operand) const {
+    return static_cast<double>(bytes_of(group_.operands[static_cast<std::size_t>(operand)]));
+  }
   void move(double bytes, bool near) { (near || bytes <= kCache ? cache_ : memory_) += bytes; }
 
   void add(const LoopPass& pass) {
@@ -293,13 +340,18 @@ class CostSum {
       std::map<const ElementNode*, double> known;
       operations_ += elements * operations_of(t->element, known);
       for_each_read(t->element, [&](const ElementNode& read) {
-        const double bytes = bytes_of_operand(group_.operands[static_cast<std::size_t>(read.operand)]);
-        move(bytes, pass.axis >= 0 && here.contains(read.operand));
+        move(operand_bytes(read.operand), pass.axis >= 0 && here.contains(read.operand));
         here.insert(read.operand);
-        if (read.operand < group_.given && outside_read_.insert(read.operand).second) outside_ += bytes;
       });
-      move(bytes_of_operand(t->output), pass.axis >= 0 && !t->is_result);
-      if (t->is_result) outside_ += bytes_of_operand(t->output);
+      for (const auto& [operand, count] : LeastReads(*t).elements) {
+        if (operand >= group_.given) continue;
+        double& most = outside_read_[operand];
+        const double bytes = count * static_cast<double>(byte_size(group_.operands[static_cast<std::size_t>(operand)].type));
+        most = std::max(most, std::min(bytes, operand_bytes(operand)));
+      }
+      const auto bytes = static_cast<double>(bytes_of(t->output));
+      move(bytes, pass.axis >= 0 && !t->is_result);
+      if (t->is_result) outside_ += bytes;
       here.insert(t->number);
       if (pass.axis < 0) continue;
       double bands = 1;
@@ -317,7 +369,7 @@ class CostSum {
   const GroupTensors& group_;
   const LoopRates& rates_;
   double operations_ = 0, cache_ = 0, memory_ = 0, outside_ = 0, calls_ = 0, passes_ = 0;
-  std::set<int> outside_read_;
+  std::map<int, double> outside_read_;  // bytes by operand
 };
 
 }  // namespace
@@ -329,16 +381,38 @@ std::string LoopProblem::name() const {
     text += "; " + std::to_string(static_cast<int>(o.type)) + " " + to_string(to_indices(o.sizes)) + " " +
             std::to_string(o.layout.channels);
   };
-  for (std::size_t n = 0; n < operands.size() + values.size(); ++n) names.push_back("x" + std::to_string(n));
+  const int known = static_cast<int>(operands.size() + values.size());
+  for (const char* kind : {"x", "zero outside of x"})
+    for (int n = 0; n < known; ++n) names.push_back(kind + std::to_string(n));
+  NormalForms normal_forms(kMostNamedNodes);
+  const auto named = [&](const GroupValue& v) {
+    const Element marked = rewrite(v.element,
+                                   [&](const ElementNode& read) -> Element {
+                                     if (!read.zero_outside) return nullptr;
+                                     ElementNode other = read;
+                                     other.operand += known;
+                                     return std::make_shared<const ElementNode>(std::move(other));
+                                   },
+                                   {});
+    const Element normal = normal_forms.of(marked, v.position);
+    return to_string(normal != nullptr ? normal : marked, names);
+  };
   for (const TileOperand& o : operands) add(o);
   for (const GroupValue& v : values) {
     add(v.output);
-    text += (v.is_result ? " = " : " : ") + to_string(v.position) + " " + to_string(v.element, names);
+    text += (v.is_result ? " = " : " : ") + named(v);
   }
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_text(text)));
   return "loops of " + std::to_string(values.size()) + (values.size() == 1 ? " value " : " values ") +
          to_string(to_indices(values.back().output.sizes)) + " " + hash;
+}
+
+LoopProgram each_value_whole(const LoopProblem& problem) {
+  LoopProgram loops;
+  for (std::size_t v = 0; v < problem.values.size(); ++v)
+    loops.passes.push_back({-1, 0, {{static_cast<int>(v), LoopProgram::kWhole, {}}}});
+  return loops;
 }
 
 std::vector<LoopProgram> neighbours(const LoopProblem& problem, const LoopProgram& program) {

@@ -18,12 +18,15 @@ struct LoopProblem {
   std::string name() const;
 };
 
+// Each value whole, one after the other, with no sub-expressions stored: how groups run if they are not fused.
+LoopProgram each_value_whole(const LoopProblem& problem);
+
 // Programs that differ from this one in one choice: another tile or direction of rows and reductions, another band or axis of
 // bands, passes joined or divided, a sub-expression or value stored or computed where it is read. Some of them may not fit the
 // values, which compile_stages tells.
 std::vector<LoopProgram> neighbours(const LoopProblem& problem, const LoopProgram& program);
 
-// What a machine reaches on one thread: operations of vectors in registers, and bytes copied within the first two levels of the
+// Rates of one thread: operations of vectors in registers, and bytes copied within the first two levels of the
 // cache and in memory, each a nanosecond.
 struct LoopRates {
   double operations = 30, cache_bytes = 40, memory_bytes = 8;

@@ -18,10 +18,6 @@ using Kind = ElementNode::Kind;
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::size_t bytes_of(const TileOperand& o) {
-  return in_lines(static_cast<std::size_t>(element_count(o.sizes)) * byte_size(o.type));
-}
-
 // Axes along which all elements of the output are the same, if copies of them are long enough to be made as runs of memory.
 std::vector<bool> repeated_axes(const Element& element, const Indices& position, const TileOperand& output) {
   constexpr std::size_t kShortRun = 16;  // bytes
@@ -93,7 +89,7 @@ class GroupCompiler {
     return GroupTensors{std::move(tensors_), std::move(operands_), static_cast<int>(given_)};
   }
 
-  // What each value could store besides.
+  // By value: further parts that could be stored.
   std::vector<std::vector<Storable>> storable_parts(const LoopProgram& loops) {
     std::vector<std::vector<Storable>> result(values_.size());
     if (!inline_others(loops)) return result;
@@ -158,7 +154,7 @@ class GroupCompiler {
         std::any_of(operands_.begin(), operands_.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
     for (std::size_t v = 0; v < values_.size(); ++v) {
       if (stored.contains(static_cast<int>(v))) continue;
-      // What registers hold is what is stored.
+      // Registers must hold the value as memory does.
       const GroupValue& value = values_[v];
       if (value.is_result || value.output.type != (in_double ? DataType::kDouble : DataType::kFloat)) return false;
       for (std::size_t reader = v + 1; reader < values_.size(); ++reader) {
@@ -168,6 +164,15 @@ class GroupCompiler {
       values_[v].element = nullptr;
     }
     return true;
+  }
+
+  // A text that was kept may name any sub-expression, also one whose reads are inside of their operands only where a guard
+  // holds.
+  static bool may_store(const std::set<int>& chosen, const Computed& c) {
+    if (chosen.empty()) return true;
+    std::set<int> allowed;
+    for (const Storable& part : storable(c.element, c.position, c.sizes)) allowed.insert(part.expression);
+    return std::includes(allowed.begin(), allowed.end(), chosen.begin(), chosen.end());
   }
 
   // Makes tensors of the values and their stages, in an order in which they can be computed.
@@ -185,6 +190,7 @@ class GroupCompiler {
       // Before stages are extracted: statistics of groups of channels depend on the group alone.
       const auto [element, position, sizes] =
           with_split_axes({value.element, value.position, value.output.sizes}, value.output, before);
+      if (!may_store(chosen, {element, position, sizes})) return false;
       const std::size_t first = extraction.stages.size();
       const Element rest = extraction.take(element, position, sizes, loops != nullptr ? &chosen : nullptr);
       for (std::size_t s = first; s < extraction.stages.size(); ++s) {
@@ -260,7 +266,7 @@ class GroupCompiler {
 
   std::size_t scratch(const TileOperand& o) {
     const std::size_t at = memory_.whole;
-    memory_.whole += bytes_of(o);
+    memory_.whole += in_lines(static_cast<std::size_t>(bytes_of(o)));
     return at;
   }
 
@@ -309,7 +315,7 @@ class GroupCompiler {
     std::vector<const GroupTensor*> so_far;
     for (std::size_t n = 0; n < tensors.size(); ++n) {
       const GroupTensor& t = *tensors[n];
-      if (!can_be_next(t) || !fits_in_bands(t, *tensors[0], axes, so_far)) return std::nullopt;
+      if (!can_be_next(t) || !fits_in_bands(t, *tensors[0], axes, so_far, operands_)) return std::nullopt;
       const Sizes& sizes = t.output.sizes;
       const std::int64_t extent = sizes[static_cast<std::size_t>(given.axis)];
       TileOptions options = options_;
