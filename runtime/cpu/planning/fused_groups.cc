@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/cpu/planning/grouping.h"
+#include "runtime/cpu/tile/arrangement.h"
 #include "runtime/planning/traits.h"
 #include "runtime/planning/value_uses.h"
 
@@ -32,7 +33,7 @@ class FusedGroupsFinder {
     for (const std::size_t g : eligible_) add(g);
     std::vector<FusedGroups> found;
     for (const std::set<std::size_t>& set : sets_) {
-      if (set.size() < 2) continue;
+      if (set.size() < 2 || !is_worthwhile(set)) continue;
       FusedGroups& fused = found.emplace_back();
       fused.groups.assign(set.begin(), set.end());
       for (const std::size_t g : set) fused.is_result.push_back(!is_within(g, set));
@@ -139,6 +140,30 @@ class FusedGroupsFinder {
         if (!set.contains(r) && r < last) return false;
     }
     return operands.size() + 1 <= results.size() + kMostFusedOperands;
+  }
+
+  // Only searched loops fuse groups that stay in the caches. The set is computed where its last member is, so that operands
+  // may lie in memory longer: no more of them than of results that are not stored.
+  bool is_worthwhile(const std::set<std::size_t>& set) const {
+    std::set<ValueId> operands, results;
+    std::int64_t touched = 0, longer = 0, spared = 0;
+    for (const std::size_t g : set) {
+      operands.insert(groups_[g].chain->operands().begin(), groups_[g].chain->operands().end());
+      results.insert(groups_[g].result);
+      if (is_within(g, set)) spared += bytes_of(groups_[g].result);
+    }
+    for (const ValueId v : results) touched += bytes_of(v), operands.erase(v);
+    for (const ValueId v : operands) {
+      touched += bytes_of(v);
+      const auto readers = readers_.find(v);
+      const bool is_kept = planner_.graph().is_input(v) || planner_.graph().is_constant(v) || outputs_.contains(v);
+      if (!is_kept && readers != readers_.end() && *readers->second.rbegin() < *set.rbegin()) longer += bytes_of(v);
+    }
+    return longer <= spared && (touched >= kLeastBandedBytes || planner_.options().choices != nullptr);
+  }
+
+  std::int64_t bytes_of(ValueId v) const {
+    return element_count(planner_.info(v).sizes) * static_cast<std::int64_t>(byte_size(planner_.info(v).type));
   }
 
   bool is_within(std::size_t g, const std::set<std::size_t>& set) const {

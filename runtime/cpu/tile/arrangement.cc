@@ -12,8 +12,7 @@ namespace {
 
 // Bytes of a band that stay in the second-level cache beside what else is there; and how many are too many.
 constexpr std::int64_t kBandBytes = 256 << 10, kMostBandBytes = 768 << 10;
-// Fewer bytes stay in the caches without bands, and to begin a band takes as long as so many elements.
-constexpr std::int64_t kWorthBytes = 256 << 10, kLeastElements = 2048;
+constexpr std::int64_t kLeastElements = 2048;  // to begin a band takes as long as so many
 constexpr int kBandsByThread = 4;
 
 void visit_reads(const Element& e, const std::function<void(const ElementNode&)>& visit, std::set<const ElementNode*>& seen) {
@@ -99,7 +98,7 @@ class BandArrangement {
     }
     for (const GroupTensor* t : open_) most_elements = std::max(most_elements, element_count(t->output.sizes));
     const std::int64_t by_row = std::max<std::int64_t>(1, most_elements / (outer * extent));
-    if (all < kWorthBytes || by_position > kMostBandBytes) return 0;
+    if (all < kLeastBandedBytes || by_position > kMostBandBytes) return 0;
     std::int64_t band = 1;
     while (band * 2 <= extent && band * 2 * by_position <= kBandBytes) band *= 2;
     const auto bands = [&] { return outer * ((extent + band - 1) / band); };

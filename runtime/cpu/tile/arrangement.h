@@ -45,6 +45,9 @@ std::optional<GroupTensors> tensors_of(std::span<const GroupValue> values, std::
 std::vector<std::vector<Storable>> storable_parts(std::span<const GroupValue> values, std::vector<TileOperand> operands,
                                                   const LoopProgram& loops);
 
+// Fewer bytes stay in the caches without bands.
+inline constexpr std::int64_t kLeastBandedBytes = 256 << 10;
+
 // The passes that the estimate finds fastest. `operands`: all that have numbers.
 std::vector<LoopProgram::Pass> arranged(const std::vector<GroupTensor>& tensors, const std::vector<TileOperand>& operands,
                                         int threads);
