@@ -12,7 +12,7 @@
 #include "runtime/cpu/backend/growing_cache.h"
 #include "runtime/cpu/backend/kernel_check.h"
 #include "runtime/cpu/backend/sized_plans.h"
-#include "runtime/cpu/kernels/recurrent.h"
+#include "runtime/cpu/kernels/product/recurrent.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/precision.h"

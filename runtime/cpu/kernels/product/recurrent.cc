@@ -1,4 +1,4 @@
-#include "runtime/cpu/kernels/recurrent.h"
+#include "runtime/cpu/kernels/product/recurrent.h"
 
 #include <algorithm>
 #include <array>
