@@ -213,11 +213,12 @@ class Planned(training.Fixture):
 
     def test_pipelines_train_run_and_are_timed(self):
         onnx.save(deep(8), self.path("deep.onnx"))
-        options = ["--epochs", "2"]
+        update = ["--optimizer", "momentum"]  # Adam magnifies rounding
+        options = [*update, "--epochs", "2"]
         one = self.losses("one.onnx", *options, model="deep.onnx")
         for processes in (2, 4):
             for schedule in SCHEDULES:
-                plan = self.plan(processes, "--batch", "12", *self.pipeline(schedule, processes), model="deep.onnx")
+                plan = self.plan(processes, "--batch", "12", *update, *self.pipeline(schedule, processes), model="deep.onnx")
                 many = self.losses("many.onnx", *options, "--plan", plan, processes=processes, model="deep.onnx")
                 self.require_close(many, one, (schedule, processes))
         weights = [{w.name: onnx.numpy_helper.to_array(w) for w in onnx.load(self.path(f)).graph.initializer} for f in ("one.onnx", "many.onnx")]

@@ -3,10 +3,12 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/tanh_impl.h"
 #include "runtime/cpu/base/transpose_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/product_loops.h"
@@ -205,16 +207,15 @@ inline V exponential_less_one(V x) {
 }
 inline V logistic(V x) { return 1.0f / (1.0f + exponential(-x)); }
 
-// Cephes' tanhf.
-inline V hyperbolic_tangent(V x) {
-  const V z = x * x, size = magnitude(x);
-  V p = z * -5.70498872745e-3f + 2.06390887954e-2f;
-  p = p * z + -5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z + -3.33332819422e-1f;
-  const V large = 1.0f - 2.0f / (exponential(size + size) + 1.0f);
-  const V signed_large = (V)((VI)large | ((VI)x & INT32_MIN));
-  return size > 0.625f ? signed_large : p * z * x + x;
+// As the tile engine's (runtime/cpu/tile/function_loops_impl.h).
+inline V hyperbolic_tangent(V given) {
+  const V x = at_most(splat(kTanhEnd), at_least(splat(-kTanhEnd), given)), z = x * x;
+  V p = splat(kTanhAbove[0]), q = splat(kTanhBelow[0]);
+  for (std::size_t i = 1; i < std::size(kTanhAbove); ++i) {
+    p = p * z + kTanhAbove[i];
+    q = q * z + kTanhBelow[i];
+  }
+  return at_most(splat(1.0f), at_least(splat(-1.0f), p * x / q));
 }
 
 inline V error_function(V x) {

@@ -14,6 +14,7 @@
 #include "expressions/power_of_two.h"
 #include "runtime/cpu/base/error_function_impl.h"
 #include "runtime/cpu/base/exponential_impl.h"
+#include "runtime/cpu/base/tanh_impl.h"
 #include "runtime/cpu/tile/elementwise_impl.h"
 
 namespace rewright::cpu {
@@ -74,11 +75,6 @@ void sigmoid_f32(float* d, const float* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = 1.0f / (1.0f + exp_float(-a[i]));
 }
 #endif
-// x P(x^2) / Q(x^2), fitted on |x| < 9.02, beyond which the nearest float is 1 or -1, and bounded, since roundings may
-// exceed 1. Errors are below 3 units of 2^-23.
-constexpr float kTanhEnd = 9.02f;
-constexpr float kTanhAbove[] = {1.331747188e-08f, 2.058234628e-05f, 3.493967469e-03f, 1.337966247e-01f, 9.999999792e-01f};
-constexpr float kTanhBelow[] = {7.761368826e-07f, 3.282981568e-04f, 2.587082087e-02f, 4.671297779e-01f, 1.0f};
 #if REWRIGHT_VECTOR_BYTES == 64
 void tanh_f32(float* d, const float* a, Count n) {
   map_vectors(d, a, n, [](__m512 given) {
