@@ -172,6 +172,8 @@ TEST_CASE("all neighbours of loop programs compute what the operators define") {
       }
     }
   }
+  CHECK(fitting > 0);
+  if (testing::instances(25) < 25) return;  // few need not be of all kinds
   CHECK(fitting > 200);
   CHECK(kinds == std::set<std::string>{"bands", "inlined", "reduce", "rows", "stage", "tile"});
 }
@@ -205,7 +207,7 @@ TEST_CASE("bands change no bits, and a program's text makes the same program aga
       banded += has_bands(program->loops());
     }
   }
-  CHECK(banded > 10);
+  CHECK(banded > (testing::instances(40) < 40 ? 0 : 10));
 }
 
 namespace {
