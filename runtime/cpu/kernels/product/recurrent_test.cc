@@ -9,6 +9,7 @@
 
 #include "graph/testing.h"
 #include "runtime/cpu/testing/graphs.h"
+#include "runtime/cpu/testing/whole_calls.h"
 #include "runtime/mixed.h"
 #include "runtime/opaque_kernels.h"
 
