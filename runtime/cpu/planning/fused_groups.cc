@@ -156,7 +156,9 @@ class FusedGroupsFinder {
     for (const ValueId v : operands) {
       touched += bytes_of(v);
       const auto readers = readers_.find(v);
-      const bool is_kept = planner_.graph().is_input(v) || planner_.graph().is_constant(v) || outputs_.contains(v);
+      // The planner's own values, as folded numbers of batch normalizations, are none of the graph's.
+      const bool is_given = v >= planner_.graph().value_count() || planner_.is_constant(v) || planner_.graph().is_input(v);
+      const bool is_kept = is_given || outputs_.contains(v);
       if (!is_kept && readers != readers_.end() && *readers->second.rbegin() < *set.rbegin()) longer += bytes_of(v);
     }
     return longer <= spared && (touched >= kLeastBandedBytes || planner_.options().choices != nullptr);

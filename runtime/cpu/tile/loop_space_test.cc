@@ -15,6 +15,11 @@
 using namespace rewright;
 using cpu::LoopProblem;
 using cpu::LoopProgram;
+using graph::Checkpoint;
+using graph::Graph;
+using graph::kNoValue;
+using graph::ValueId;
+using operators::Operand;
 using rewright::testing::node;
 
 namespace {

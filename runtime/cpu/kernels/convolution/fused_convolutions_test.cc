@@ -294,6 +294,21 @@ TEST_CASE("what a kernel reads in place of a node that it computes itself is the
   }
 }
 
+TEST_CASE("groups that read each other may read numbers that were folded for them") {
+  for (unsigned seed = 0; seed < testing::instances(8); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t channels = b.pick(24, 40), side = b.pick(50, 70);  // larger than the caches
+    ValueId y = node(b.graph, "Exp", {b.input({1, channels, side, side})})[0];
+    for (std::int64_t n = b.pick(2, 4); n > 0; --n) {
+      const ValueId normal = b.batch_norm(y);
+      b.graph.add_output("n" + std::to_string(n), normal);
+      y = node(b.graph, "Sigmoid", {node(b.graph, "Add", {normal, y})[0]})[0];
+    }
+    b.check(y);
+  }
+}
+
 TEST_CASE("transposed convolutions of nothing, and to nothing") {
   for (const Sizes& x : {Sizes{0, 4, 5, 5}, Sizes{1, 4, 0, 5}, Sizes{1, 4, 5, 0}, Sizes{1, 0, 5, 5}})
     for (const std::int64_t outputs : {3, 0}) {
