@@ -48,7 +48,8 @@ const std::vector<OptimizationOption>& options_of_requests() {
       option<Request>(
           "kernels", choice(kernel_choices()), MEMBER(kernels),
           "how kernels of convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (by earlier "
-          "measurements on this machine), measured (by those and new ones) or searched (loops of generated code as well)"),
+          "measurements on this machine), measured (by those and new ones) or searched (as measured: the "
+          "search for loops of generated code is that of run and bench)"),
       option<Request>("objective", choice(objective_choices()), MEMBER(optimize.objective),
                       "the quantity to minimize: latency, memory (its peak), energy-proxy (bytes moved)"),
       list<Request>("shape", "NAME=SIZES", MEMBER(shapes),

@@ -96,7 +96,7 @@ class RandomModel {
   std::string largest_rows(const std::string& x) {
     const std::string half = made("Div(" + made("Add(" + rows_of(x) + ", " + ints("1", 1) + ")") + ", " + ints("2", 1) + ")");
     const std::string flat = made("Reshape(" + column(x, 2) + ", " + ints("-1", 1) + ")");
-    // Of keys that differ by a rounding alone, as hyperbolic tangents near 1, another order is as right.
+    // Rounded keys: the order of keys that differ in their last bits, such as hyperbolic tangents near 1, depends on rounding.
     const std::string apart = made("Constant <value = float {64}> ()");
     const std::string keys = made("Round(" + made("Mul(" + flat + ", " + apart + ")") + ")");
     const std::string values = name(), places = name();

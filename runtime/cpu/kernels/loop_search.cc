@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/planning/in_turn.h"
 #include "runtime/cpu/planning/loop_choices.h"
 #include "runtime/cpu/planning/measured_choices.h"
 #include "runtime/cpu/running/runner.h"
@@ -23,7 +24,6 @@ namespace {
 constexpr int kMeasuredNeighbours = 12;  // of one program
 constexpr int kLeastTimings = 5, kMostTimings = 100;
 constexpr double kEnoughTiming = 0.004;  // seconds of timing a program
-constexpr double kClearlyFaster = 0.97;  // smaller differences may be noise
 constexpr double kSecondsByProblem = 3;
 constexpr int kMostImprovements = 12;
 constexpr double kMuchSlower = 2;             // than the first: not timed again
@@ -85,21 +85,18 @@ struct TimedLoops {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-// The least times of several runs in turn, so that each finds the caches as another one leaves them. The first is timed at
-// least once, and nothing is begun after the end.
-void time_in_rounds(GroupRun& run, std::vector<TimedLoops>& candidates, double end) {
-  double spent = 0;
-  const double enough = kEnoughTiming * static_cast<double>(candidates.size());
-  for (int round = 0; round < kLeastTimings || (spent < enough && round < kMostTimings); ++round)
-    for (std::size_t n = 0; n < candidates.size(); ++n) {
-      TimedLoops& c = candidates[n];
-      if (round > 0 && c.seconds > kMuchSlower * candidates[0].seconds) continue;
-      if ((round > 0 || n > 0) && work_seconds(2) > end) return;
-      run_checkpoint();
-      const double seconds = run.seconds(c.program);
-      c.seconds = std::min(c.seconds, seconds);
-      spent += seconds;
-    }
+// The least times of runs in turn. The first candidate is timed at least once, and nothing is begun after the end.
+void time_in_turn(GroupRun& run, std::vector<TimedLoops>& candidates, double end) {
+  const TurnLimits limits{kLeastTimings, kMostTimings, kEnoughTiming * static_cast<double>(candidates.size())};
+  in_turn(candidates.size(), limits, [&](int round, std::size_t n) {
+    TimedLoops& c = candidates[n];
+    const bool is_slow = round > 0 && c.seconds > kMuchSlower * candidates[0].seconds;
+    if (is_slow || ((round > 0 || n > 0) && work_seconds(2) > end)) return 0.0;
+    run_checkpoint();
+    const double seconds = run.seconds(c.program);
+    c.seconds = std::min(c.seconds, seconds);
+    return seconds;
+  });
 }
 
 bool reads_positions(const LoopProblem& problem) {
@@ -123,7 +120,7 @@ class LoopSearch {
     if (!estimated) return std::nullopt;
     best_.push_back({estimated->loops(), std::move(*estimated)});
     seen_.insert(to_string(best_[0].loops));
-    time_in_rounds(run_, best_, end_);
+    time_in_turn(run_, best_, end_);
     found_.measured = 1;
     found_.loops = best_[0].loops;
     found_.seconds = found_.estimated_seconds = best_[0].seconds;
@@ -157,7 +154,7 @@ class LoopSearch {
         candidates.push_back({std::move(loops), std::move(*program)});
     }
     found_.measured += static_cast<int>(candidates.size()) - 1;
-    time_in_rounds(run_, candidates, end_);
+    time_in_turn(run_, candidates, end_);
     found_.seconds = candidates[0].seconds;
     const auto fastest = std::min_element(candidates.begin(), candidates.end(),
                                           [](const TimedLoops& a, const TimedLoops& b) { return a.seconds < b.seconds; });

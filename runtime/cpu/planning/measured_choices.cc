@@ -9,9 +9,6 @@ namespace rewright::cpu {
 
 namespace {
 
-// Smaller differences in time may be noise.
-constexpr double kClearly = 0.97;
-
 std::string entry_name(const std::string& problem, const std::string& way) { return problem + ", " + way; }
 
 }  // namespace
@@ -40,7 +37,7 @@ std::size_t MeasuredChoices::choose(const std::string& problem, std::span<const 
     }
   }
   std::size_t best = estimated;
-  double least = kClearly * seconds_.at(entry_name(problem, ways[estimated]));
+  double least = kClearlyFaster * seconds_.at(entry_name(problem, ways[estimated]));
   for (std::size_t w = 0; w < ways.size(); ++w) {
     const double seconds = seconds_.at(entry_name(problem, ways[w]));
     if (w == estimated || seconds >= least) continue;

@@ -14,6 +14,9 @@
 
 namespace rewright::cpu {
 
+// An alternative is taken below this share of another one's time: smaller differences may be noise.
+inline constexpr double kClearlyFaster = 0.97;
+
 // A choice depends only on the stored times: as long as the database does not change, choices and thus the bits of results do
 // not either. Not thread-safe.
 class MeasuredChoices {

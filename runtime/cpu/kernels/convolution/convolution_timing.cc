@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "optimizer/inputs/inputs.h"
+#include "runtime/cpu/planning/in_turn.h"
 #include "runtime/cpu/planning/measured_choices.h"
 #include "runtime/cpu/running/runner.h"
 
@@ -26,7 +27,7 @@ std::string problem_name(const ImageShape& s, bool of_volume, bool addend, bool 
          (of_volume ? ", of a volume" : "") + (addend ? ", addition" : "") + (function ? ", function" : "");
 }
 
-// Seconds for each method: the least of several alternating runs, so that each finds the caches as another one leaves them.
+// Seconds for each method: the least of runs in turn.
 // Converting the image's layout counts if it has few channels: such an image is a network's input, which oneDNN reads as it is.
 std::vector<double> time_methods(const Graph& graph, std::span<const ConvolutionMethod> methods, bool few_channels,
                                  PlanOptions options) {
@@ -41,23 +42,21 @@ std::vector<double> time_methods(const Graph& graph, std::span<const Convolution
   }
   const std::vector<Tensor> inputs = random_inputs(graph, {}, 0);
   std::vector<double> least(methods.size(), std::numeric_limits<double>::infinity());
-  double spent = 0;
-  for (int round = 0; round < kLeastRounds || (spent < kEnoughSeconds && round < kMostRounds); ++round)
-    for (std::size_t m = 0; m < methods.size(); ++m) {
-      PlanRunner& runner = *runners[m];
-      const std::vector<double> before = runner.seconds();
-      runner.run(inputs);
-      const std::vector<double> after = runner.seconds();
-      double seconds = 0;
-      bool computed = false;
-      for (std::size_t n = 0; n < before.size(); ++n) {
-        const bool layout = runner.plan().steps[n].changes_layout;
-        if (!layout || (few_channels && !computed)) seconds += after[n] - before[n];
-        computed = computed || !layout;
-      }
-      least[m] = std::min(least[m], seconds);
-      spent += seconds;
+  in_turn(methods.size(), {kLeastRounds, kMostRounds, kEnoughSeconds}, [&](int, std::size_t m) {
+    PlanRunner& runner = *runners[m];
+    const std::vector<double> before = runner.seconds();
+    runner.run(inputs);
+    const std::vector<double> after = runner.seconds();
+    double seconds = 0;
+    bool computed = false;
+    for (std::size_t n = 0; n < before.size(); ++n) {
+      const bool layout = runner.plan().steps[n].changes_layout;
+      if (!layout || (few_channels && !computed)) seconds += after[n] - before[n];
+      computed = computed || !layout;
     }
+    least[m] = std::min(least[m], seconds);
+    return seconds;
+  });
   return least;
 }
 

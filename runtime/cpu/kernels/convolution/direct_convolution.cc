@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
 #include "runtime/cpu/kernels/product/panels.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 
@@ -214,11 +215,10 @@ class DirectConvolution final : public Kernel {
         bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
     const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
-    // The tiles of a part ask for the weights behind these, some of them each.
     const std::int64_t row_floats = t.vectors * loops_.lanes, terms = t.width * t.length;
-    const std::int64_t tiles = blocks * (pixels.end - pixels.begin), asked = (rows.to - rows.from) * terms;
     const float* const behind = panels_.data(group, panel) + (rows.plane * s_.kernel[0] + rows.to) * terms * row_floats;
-    if (tiles > 1) t.ahead_step = 4 * row_floats / tiles + 1;
+    const WeightsAhead ahead(behind, 4 * row_floats, (rows.to - rows.from) * terms, blocks * (pixels.end - pixels.begin));
+    t.ahead_step = ahead.step;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
@@ -229,8 +229,7 @@ class DirectConvolution final : public Kernel {
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
       t.w = w;
       t.bias = bias;
-      const std::int64_t tile = (row - pixels.begin) * blocks + b;
-      if (t.ahead_step > 0) t.ahead = reinterpret_cast<const char*>(behind) + tile * asked * t.ahead_step;
+      t.ahead = ahead.at((row - pixels.begin) * blocks + b);
       if (!first) {
         t.addend = t.y;
         t.addend_stride = t.y_stride;
@@ -252,7 +251,7 @@ class DirectConvolution final : public Kernel {
       loops_.tile(t);
       t.x += apart_ * t.row_stride;
       t.w += apart_ * t.width * t.length * t.vectors * loops_.lanes;
-      if (t.ahead != nullptr) t.ahead += apart_ * t.width * t.length * t.ahead_step;
+      t.ahead += apart_ * t.width * t.length * t.ahead_step;
       t.bias = nullptr;
       t.addend = t.y;
       t.addend_stride = t.y_stride;

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
 #include "runtime/cpu/loops/fourier_loops.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 
@@ -207,13 +208,13 @@ class FourierConvolution final : public Kernel {
     const std::int64_t blocks = (count + loops_.max_rows - 1) / loops_.max_rows;
     for (std::int64_t k = 0; k < y_stride_; k += loops_.lanes) {
       t.w = reinterpret_cast<const float*>(weights_.bytes().data()) + (point * y_stride_ + k) * channels_ * 2;
-      // Blocks ask for the weights behind these, some of them each.
-      const auto* const behind = reinterpret_cast<const char*>(t.w + channels_ * 2 * loops_.lanes);
-      t.ahead_step = blocks > 1 ? 4 * 2 * loops_.lanes / blocks + 1 : 0;
+      const std::int64_t row_floats = 2 * loops_.lanes;
+      const WeightsAhead ahead(t.w + channels_ * row_floats, 4 * row_floats, channels_, blocks);
+      t.ahead_step = ahead.step;
       for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t begin = count * b / blocks;
         t.rows = count * (b + 1) / blocks - begin;
-        t.ahead = blocks > 1 ? behind + b * channels_ * t.ahead_step : nullptr;
+        t.ahead = ahead.at(b);
         t.x = v + point * x_points_ + begin * t.x_stride;
         t.y = m + point * y_points_ + begin * t.y_stride + k;
         loops_.product(t);

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
 #include "runtime/cpu/kernels/product/panels.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 
@@ -175,9 +176,8 @@ class WinogradConvolution final : public Kernel {
       const float* const w = panels_.data(point, p);
       t.vectors = panels_.vectors(p);
       t.columns = t.vectors * loops_.lanes;
-      // Blocks ask for the weights behind these, some of them each.
-      const auto* const behind = reinterpret_cast<const char*>(w + s_.channels * t.columns);
-      t.ahead_step = blocks > 1 ? 4 * t.columns / blocks + 1 : 0;
+      const WeightsAhead ahead(w + s_.channels * t.columns, 4 * t.columns, s_.channels, blocks);
+      t.ahead_step = ahead.step;
       for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t begin = count * b / blocks;
         t.rows = count * (b + 1) / blocks - begin;
@@ -187,7 +187,7 @@ class WinogradConvolution final : public Kernel {
           t.x = v + point * x_points_ + begin * x_stride_ + channel;
           t.w = w + channel * t.columns;
           t.length = s_.channels * (part + 1) / parts - channel;
-          t.ahead = blocks > 1 ? behind + (b * s_.channels + channel) * t.ahead_step : nullptr;
+          t.ahead = ahead.at(b, channel);
           t.addend = part > 0 ? t.y : nullptr;
           loops_.tile(t);
         }

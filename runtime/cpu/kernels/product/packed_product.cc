@@ -1,4 +1,5 @@
 #include "runtime/cpu/kernels/product/packed_product.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 #include <algorithm>
 #include <cstring>
@@ -51,16 +52,16 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
         if (panels != nullptr) panels->unpack(p, k, k + block.depth, unpacked);
         block.panel = panels != nullptr ? unpacked : packed + (p - part.packed_from) * b.panel_floats() + k * width;
         block.y_stride = stride;
-        const auto* const ahead = reinterpret_cast<const char*>(block.panel + block.depth * width);
-        const Count each = blocks == 1 || block.depth == 0 || panels != nullptr ? 0 : width * Count{sizeof(float)} / blocks + 1;
+        const WeightsAhead ahead(block.panel + block.depth * width, width * Count{sizeof(float)}, block.depth,
+                                 panels != nullptr ? 1 : blocks);
         for (Count i = 0; i < blocks; ++i) {
           const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
           block.a = a + (top + first) * a_rows + k * a_columns;
           block.y = target + first * stride;
           block.start = k > 0 ? block.y : bias == nullptr ? nullptr : bias + p * width;
           block.start_stride = k > 0 ? stride : 0;
-          block.ahead = ahead + i * each * block.depth;
-          block.ahead_step = each;
+          block.ahead = ahead.at(i);
+          block.ahead_step = ahead.step;
           if (count > 1)
             loops->multiply_row(block, b.vectors, b.panel_floats());
           else

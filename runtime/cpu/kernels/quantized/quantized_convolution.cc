@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/cpu/loops/quantized_loops.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 
@@ -314,15 +315,15 @@ class TiledKernel final : public QuantizedKernel {
     const std::int64_t blocks = (count + rows_ - 1) / rows_, channel = group * per_group_ + column;
     // The tiles of a set of panels ask for the weights of the next set, some of them each.
     const std::int64_t row_blocks = (s_.out_width + rows_ - 1) / rows_, tiles = s_.images * s_.out_height * row_blocks;
-    const auto* const behind = reinterpret_cast<const char*>(t.w + together_ * depth_ * panel_columns_);
-    if (tiles > 1 && tiles <= kMostAsking) t.ahead_step = 4 * t.vectors * loops_.lanes / tiles + 1;
+    const WeightsAhead ahead(t.w + together_ * depth_ * panel_columns_, 4 * t.vectors * loops_.lanes, depth_,
+                             tiles <= kMostAsking ? tiles : 1);
+    t.ahead_step = ahead.step;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
       const std::int64_t at = (image * run.height + top) * run.width + begin * s_.strides[1];
       t.x = run.x + (at * s_.channels + group * inputs_) * element_;
       t.rows = end - begin;
-      const std::int64_t tile = row * row_blocks + begin / rows_;
-      if (t.ahead_step > 0) t.ahead = behind + tile * depth_ * t.ahead_step;
+      t.ahead = ahead.at(row * row_blocks + begin / rows_);
       loops_.tile(t);
       finish(run, sums, panel_columns_, row * s_.out_width + begin, t.rows, channel, columns);
     }
