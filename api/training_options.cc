@@ -21,8 +21,8 @@ const Choices<Loss>& loss_choices() {
 }
 
 const Choices<UpdateMethod>& method_choices() {
-  static const Choices<UpdateMethod> kAll =
-      named_by("optimizer", {"sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb"}, update_method_from_name);
+  static const Choices<UpdateMethod> kAll = named_by(
+      "optimizer", {"sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lars", "lamb"}, update_method_from_name);
   return kAll;
 }
 

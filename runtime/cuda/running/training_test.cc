@@ -211,8 +211,8 @@ TEST_CASE("training on a device goes as on the CPU") {
 
 TEST_CASE("every optimizer, clipped or not, changes weights where they are", "[long]") {
   const Task task = perceptron();
-  for (const UpdateMethod method : {UpdateMethod::kSgd, UpdateMethod::kMomentum, UpdateMethod::kNesterov, UpdateMethod::kAdam,
-                                    UpdateMethod::kLars, UpdateMethod::kLamb})
+  for (const UpdateMethod method : {UpdateMethod::kSgd, UpdateMethod::kMomentum, UpdateMethod::kNesterov,
+                                    UpdateMethod::kAdagrad, UpdateMethod::kAdam, UpdateMethod::kLars, UpdateMethod::kLamb})
     for (const bool clipped : {false, method == UpdateMethod::kMomentum}) {
       TrainOptions o = options(method);
       o.graph.clip_norm = clipped ? 0.1 : 0;

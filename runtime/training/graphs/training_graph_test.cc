@@ -87,6 +87,10 @@ struct Reference {
           first[n] = update.momentum * first[n] + g[n];
           direction[n] = g[n] + update.momentum * first[n];
           break;
+        case UpdateMethod::kAdagrad:
+          first[n] += g[n] * g[n];
+          direction[n] = g[n] / (std::sqrt(first[n]) + update.epsilon);
+          break;
         case UpdateMethod::kLars:
           first[n] = update.momentum * first[n] + rate * lars * g[n];
           direction[n] = first[n] / rate;
@@ -106,7 +110,7 @@ struct Reference {
 
 TEST_CASE("updates are those of the papers") {
   std::mt19937 random(3);
-  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb"}) {
+  for (const char* name : {"sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lars", "lamb"}) {
     INFO(name);
     const Update update{.method = update_method_from_name(name), .weight_decay = 0.1, .trust = 0.02};
     Graph g;

@@ -9,9 +9,10 @@ namespace rewright::training {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, UpdateMethod>, 7> kMethodNames{{{"sgd", UpdateMethod::kSgd},
+constexpr std::array<std::pair<std::string_view, UpdateMethod>, 8> kMethodNames{{{"sgd", UpdateMethod::kSgd},
                                                                                  {"momentum", UpdateMethod::kMomentum},
                                                                                  {"nesterov", UpdateMethod::kNesterov},
+                                                                                 {"adagrad", UpdateMethod::kAdagrad},
                                                                                  {"adam", UpdateMethod::kAdam},
                                                                                  {"adamw", UpdateMethod::kAdamW},
                                                                                  {"lars", UpdateMethod::kLars},
@@ -64,6 +65,8 @@ std::vector<std::string> states_of(UpdateMethod method) {
     case UpdateMethod::kNesterov:
     case UpdateMethod::kLars:
       return {"velocity"};
+    case UpdateMethod::kAdagrad:
+      return {"square"};
     case UpdateMethod::kAdam:
     case UpdateMethod::kAdamW:
     case UpdateMethod::kLamb:
@@ -90,6 +93,11 @@ Updated add_update(Graph& graph, const Update& update, ValueId w, ValueId g, con
       const bool ahead = update.method == UpdateMethod::kNesterov;
       const ValueId direction = ahead ? f.sum(gradient, f.times(update.momentum, velocity)) : velocity;
       return {kept(f.less(w, f.times(rate, direction)), w), {velocity}};
+    }
+    case UpdateMethod::kAdagrad: {
+      const ValueId gradient = decayed(g), square = kept(f.sum(states[0], f.times(gradient, gradient)), states[0]);
+      const ValueId direction = f.over(gradient, f.sum(f.root(square), f.number(update.epsilon)));
+      return {kept(f.less(w, f.times(rate, direction)), w), {square}};
     }
     case UpdateMethod::kLars: {
       const ValueId gradient = decayed(g);

@@ -91,7 +91,8 @@ Outcome train(const TrainOptions& o, std::size_t count, const Backend& backend =
 
 TEST_CASE("added in order, training gives the same bits however it is spread") {
   std::size_t combination = 0;
-  for (const UpdateMethod method : {UpdateMethod::kMomentum, UpdateMethod::kAdamW, UpdateMethod::kLars, UpdateMethod::kLamb}) {
+  for (const UpdateMethod method :
+       {UpdateMethod::kMomentum, UpdateMethod::kAdagrad, UpdateMethod::kAdamW, UpdateMethod::kLars, UpdateMethod::kLamb}) {
     TrainOptions o = options(12);
     o.graph.update.method = method;
     const Outcome one = train(o, 1);
