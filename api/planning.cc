@@ -12,6 +12,7 @@
 #include "plans/machines/machine_file.h"
 #include "plans/simulation/simulated_trace.h"
 #include "report/plan_page.h"
+#include "runtime/planned/asynchronous_gain.h"
 #include "runtime/planned/network_search.h"
 
 namespace rewright::api {
@@ -147,6 +148,8 @@ MadePlan make_plan(const Graph& model, const std::string& name, const PlanReques
   result.text = write_plan(plan, divided.graph, divided.replaced);
   nlohmann::json facts = facts_of(found, output);
   if (network) facts["network"] = {{"name", network->name}, {"seconds", network->networks}, {"turns", network->turns}};
+  if (const auto gain = runtime::asynchronous_gain(plan, divided, machine))
+    facts["asynchronous"] = {{"even", gain->even}, {"straggler", gain->straggler}};
   result.facts = facts.dump();
   if (!request.found_machine.empty()) write_file(request.found_machine, write_machine(machine.description()));
   if (!request.trace.empty() || !request.report.empty()) show_step(plan, divided, machine, request, result.facts);

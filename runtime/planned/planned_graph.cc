@@ -132,6 +132,7 @@ PlannedGraph planned_for_inference(Graph sized) {
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs) {
   PlannedGraph result;
   result.graph = CuttableForms(graphs.step).run();
+  result.trained = graphs.parameters.size();
   const auto inputs = result.graph.inputs();
   const std::size_t kept = graphs.parameters.size() * (1 + graphs.states.size()) + graphs.statistics.size();
   const std::size_t first = inputs.size() - kept;

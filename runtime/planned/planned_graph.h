@@ -21,6 +21,7 @@ struct PlannedGraph {
   std::vector<std::pair<std::size_t, ValueId>> replaced;
   std::vector<ValueId> data;        // given anew in each run: inputs and targets
   std::vector<ValueId> parameters;  // weights, as inputs or constants; in training statistics and states as well
+  std::size_t trained = 0;          // as many of the first of these are weights that training moves
 };
 
 // A model whose open sizes all stand for `batch`. Throws Error(kUsage) where there are some and none is given.

@@ -91,6 +91,9 @@ int make(const PlanOptions& options) {
   }
   for (const auto& [strategy, seconds] : facts.at("strategies").items())
     text << "  as " << std::left << std::setw(11) << strategy << " " << milliseconds(seconds.get<double>()) << "\n";
+  if (const auto gain = facts.find("asynchronous"); gain != facts.end())
+    text << "  asynchronous   at most " << std::setprecision(3) << gain->at("even").get<double>() << " times as many steps, "
+         << gain->at("straggler").get<double>() << " where one process is half as fast; stale gradients cost some of that\n";
   say(options.common, text.str());
   write_json(options.common, facts);
   return proved ? kDone : kNo;
