@@ -17,6 +17,8 @@ namespace {
 
 using Ends = std::pair<std::uint32_t, std::uint32_t>;
 
+constexpr double kPortsOfCable = 2, kPortsInTree = 6;  // for a unit of a node's rate
+
 // Cables between pairs of nodes, each pair with one or several.
 class Cables {
  public:
@@ -126,6 +128,13 @@ std::vector<Ends> heavy_matching(const std::vector<std::vector<double>>& bytes, 
 }
 
 }  // namespace
+
+Topology fat_tree_of_like_cost(const Ports& ports) {
+  std::size_t size = 2;
+  while (size * size * size / 4 < ports.nodes) size += 2;
+  const double rate = ports.bytes_per_second * static_cast<double>(ports.each) * kPortsOfCable / kPortsInTree;
+  return {"fat tree of like cost", {ports.latency, rate, "fat-tree:" + std::to_string(size)}};
+}
 
 std::vector<Topology> named_topologies(const Ports& ports) {
   if (ports.each == 0 || (ports.each < 2 && ports.nodes > 2))

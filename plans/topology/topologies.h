@@ -13,7 +13,7 @@ namespace rewright::plans {
 
 struct Topology {
   std::string name;
-  NetworkDescription network;  // of edges
+  NetworkDescription network;  // of edges, but for fat trees
 };
 
 struct Ports {
@@ -32,6 +32,11 @@ struct Traffic {
 // Rings and tori of all dimensions that fit. Where a node has more cables than neighbours, several lie side by side, which
 // counts as a cable of as many times the rate. Throws Error(kUsage) for fewer than 2 cables a node among more than 2 nodes.
 std::vector<Topology> named_topologies(const Ports& ports);
+
+// A fat tree of three levels that costs what the cables do, counted in ports: of a cable 2 (the node's, and that of the panel
+// that joins cables), in the tree 6 for the same rate (one at the node, two at an edge switch, two at an aggregation switch and
+// one at a core switch). So each node has a third of its cables' rate, and no two messages of different nodes meet.
+Topology fat_tree_of_like_cost(const Ports& ports);
 
 // One for each number of rings that ports allow: rings go so many nodes on at each step, by numbers without a common divisor
 // with the nodes' that grow geometrically, which keeps routes short; the other ports join those that send each other most, by

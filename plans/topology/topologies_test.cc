@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <memory>
 #include <set>
+#include <string>
 
 #include "base/error.h"
 #include "plans/machines/rings.h"
@@ -51,6 +53,29 @@ TEST_CASE("named topologies have as many cables as ports allow") {
   };
   CHECK(names({16, 4, 1e-6, 1e10}) == std::set<std::string>{"ring", "torus 2x8", "torus 4x4", "torus 2x2x4", "torus 2x2x2x2"});
   CHECK_THROWS_AS(named_topologies({4, 1, 1e-6, 1e10}), Error);
+}
+
+TEST_CASE("a fat tree of like cost has as many ports as cables") {
+  for (std::size_t nodes = 2; nodes <= 256; nodes += 1 + nodes / 7)
+    for (const std::size_t each : {2, 3, 4, 8}) {
+      const Ports ports{nodes, each, 1e-6, 1e10};
+      const NetworkDescription tree = fat_tree_of_like_cost(ports).network;
+      INFO(nodes << " nodes with " << each << " cables: " << tree.shape);
+      std::unique_ptr<const Network> network;
+      REQUIRE_NOTHROW(network = make_network(tree, nodes, "node"));
+      // A message between pods leaves a node and enters five switches' ports.
+      std::size_t most = 0;
+      for (std::size_t to = 1; to < nodes; ++to) {
+        std::vector<LinkNumber> links;
+        network->route(0, to, links);
+        most = std::max(most, links.size());
+      }
+      CHECK(most <= 6);
+      CHECK(6 * tree.bytes_per_second == Approx(2 * ports.bytes_per_second * static_cast<double>(each)));
+      const std::size_t size = std::stoul(tree.shape.substr(9));
+      CHECK(size * size * size / 4 >= nodes);
+      CHECK((size == 2 || (size - 2) * (size - 2) * (size - 2) / 4 < nodes));
+    }
 }
 
 TEST_CASE("topologies join those that send each other most") {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,7 @@ constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kMostExchanges = 400;  // of two cables' ends
 constexpr double kLeastGain = 1e-3;          // of a turn
 constexpr double kForSwitch = 0.2;           // of the time: a plan for a switch, ...
-constexpr double kForNamed = 0.6;            // ... and by then plans for rings and tori
+constexpr double kForNamed = 0.6;            // ... and by then plans for rings, tori and a fat tree
 constexpr double kForExchanges = 0.3;        // of a turn's time
 
 class NetworkSearch {
@@ -45,24 +47,41 @@ class NetworkSearch {
     // The plan for a switch with all of a node's rate is often good on the others, too.
     search_plan({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
                 kForSwitch * search_.seconds);
+    const Topology tree = fat_tree_of_like_cost(ports_);
     for (std::size_t k = 0; k < named.size(); ++k)
-      plan_for(named[k], (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() - k));
-    if (!has_plan_) throw *nothing_fits_;
-    for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
-      const double before = seconds(), left = search_.seconds - elapsed();
-      const std::optional<Topology> found = network_for(result_.plan.plan, elapsed() + kForExchanges * left);
-      if (!found) break;
-      ++result_.turns;
-      plan_for(*found, 0.5 * left);
-      if (seconds() > before * (1 - kLeastGain)) break;
-    }
+      plan_for(named[k], (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() + 1 - k), joined_);
+    plan_for(tree, kForNamed * search_.seconds - elapsed(), switched_);
+    if (joined_.any) take_turns();
+    consider_known(tree, switched_);
+    if (!joined_.any && !switched_.any) throw *nothing_fits_;
+    Best& best = !joined_.any || (switched_.any && switched_.seconds() < joined_.seconds()) ? switched_ : joined_;
+    result_.machine = std::move(best.machine), result_.name = std::move(best.name), result_.plan = std::move(best.plan);
     result_.plan.search_seconds = elapsed();
     return std::move(result_);
   }
 
  private:
+  // Of all plans that are known on some networks.
+  struct Best {
+    bool any = false;
+    MachineDescription machine;
+    std::string name;
+    FoundPlan plan;
+    double seconds() const { return plan.plan.predicted->seconds; }
+  };
+
+  void take_turns() {
+    for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
+      const double before = joined_.seconds(), left = search_.seconds - elapsed();
+      const std::optional<Topology> found = network_for(joined_.plan.plan, elapsed() + kForExchanges * left);
+      if (!found) break;
+      ++result_.turns;
+      plan_for(*found, 0.5 * left, joined_);
+      if (joined_.seconds() > before * (1 - kLeastGain)) break;
+    }
+  }
+
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-  double seconds() const { return result_.plan.plan.predicted->seconds; }
 
   MachineDescription with(const NetworkDescription& network) const {
     MachineDescription result = given_.description();
@@ -95,20 +114,23 @@ class NetworkSearch {
     }
   }
 
-  // The best plan for a network, of those that are known and that is found in this time; kept if it is the best of all.
-  void plan_for(const Topology& topology, double time) {
-    const double lower_bound = search_plan(topology.network, time);
+  // The best plan for a network, of those that are known and that is found in this time; kept if it is the best.
+  void plan_for(const Topology& topology, double time, Best& best) {
+    bounds_[topology.name] = search_plan(topology.network, time);
+    consider_known(topology, best);
+  }
+
+  void consider_known(const Topology& topology, Best& best) {
     const Machine machine = machine_with(with(topology.network));
     for (const FoundPlan& known : known_) {
       plans::PlanPrediction here = predicted(known.plan, machine);
       if (here.most_bytes() > machine.memory()) continue;
       const auto [at, is_new] = result_.networks.try_emplace(topology.name, here.seconds);
       at->second = std::min(at->second, here.seconds);
-      if (has_plan_ && here.seconds >= seconds()) continue;
-      has_plan_ = true;
-      here.lower_bound = lower_bound;
-      result_.plan = known, result_.plan.plan.predicted = std::move(here);
-      result_.machine = machine.description(), result_.name = topology.name;
+      if (best.any && here.seconds >= best.seconds()) continue;
+      here.lower_bound = bounds_[topology.name];
+      best = {true, machine.description(), topology.name, known};
+      best.plan.plan.predicted = std::move(here);
     }
   }
 
@@ -141,10 +163,10 @@ class NetworkSearch {
     return traffic;
   }
 
-  // The best network for the plan: of those that its traffic proposes and the best one so far, then by exchanges of ends. None
-  // if that is the best one so far.
+  // The best network of cables for the plan: of those that its traffic proposes and the best one so far, then by exchanges of
+  // ends. None if that is the best one so far.
   std::optional<Topology> network_for(const plans::Plan& plan, double end) {
-    Topology best{result_.name, *result_.machine.cluster};
+    Topology best{joined_.name, *joined_.machine.cluster};
     double least = simulated(plan, best.network);
     const double known = least;
     for (Topology& topology : topologies_for(traffic_of(plan), ports_)) {
@@ -170,7 +192,8 @@ class NetworkSearch {
   std::mt19937 random_;
   FoundNetwork result_;
   std::vector<FoundPlan> known_;
-  bool has_plan_ = false;
+  std::map<std::string, double> bounds_;  // of all plans for a network, by name
+  Best joined_, switched_;                // by cables, by the fat tree
   std::optional<Error> nothing_fits_;
 };
 

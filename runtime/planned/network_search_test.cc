@@ -47,6 +47,8 @@ TEST_CASE("a network is found together with a plan") {
       CHECK(seconds <= known * (1 + 1e-12));
     }
     const Machine joined(found.machine);
+    REQUIRE(found.networks.contains("fat tree of like cost"));
+    REQUIRE(found.name != "fat tree of like cost");
     CHECK(joined.rings().size() >= 2);
     plans::Simulation simulation(joined);
     simulate_plan(simulation, found.plan.plan, planned);
@@ -58,6 +60,36 @@ TEST_CASE("a network is found together with a plan") {
     const FoundNetwork again = find_network(planned, machine, 4, quick());
     CHECK(again.name == found.name);
     CHECK(again.plan.plan.predicted->seconds == seconds);
+  }
+}
+
+// Nodes exchange their parts with all others, which pass many nodes of a ring.
+TEST_CASE("a fat tree of like cost is the network where it is best") {
+  RandomGraph g(1);
+  ValueId x = g.input({64, 64});
+  for (const int axis : {1, 0, 1, 0, 1}) x = node(g.graph, "Softmax", {x}, {{"axis", Index(axis)}}).at(0);
+  g.graph.add_output("y", x);
+  g.graph.tidy();
+  const PlannedGraph planned = planned_for_inference(g.graph);
+  MachineDescription description = cluster(16, 1, 1e9);
+  description.rates = plans::DeviceRates{1e6, 1e6};
+  const Machine machine(description);
+  const auto found_by = [&](std::size_t cables) {
+    return find_network(planned, machine, cables, {.strategy = "auto", .seconds = 100, .seed = 3, .moves = 0});
+  };
+  const FoundNetwork few = found_by(2), many = found_by(6);
+  CHECK(few.name == "fat tree of like cost");
+  CHECK(few.machine.cluster->shape == "fat-tree:4");
+  CHECK(few.machine.cluster->bytes_per_second == Approx(2 * 1e8 / 3));
+  CHECK(many.name != few.name);
+  for (const FoundNetwork& found : {few, many}) {
+    const double seconds = found.plan.plan.predicted->seconds;
+    CHECK(found.plan.plan.predicted->lower_bound <= seconds);
+    for (const auto& [name, known] : found.networks) CHECK(seconds <= known * (1 + 1e-12));
+    const Machine joined(found.machine);
+    plans::Simulation simulation(joined);
+    simulate_plan(simulation, found.plan.plan, planned);
+    CHECK(simulation.seconds() == Approx(seconds).epsilon(1e-12));
   }
 }
 
