@@ -123,12 +123,12 @@ def relative_error(expected, actual):
     return worst
 
 
-def outputs_here(path, inputs, names, folder):
-    """Outputs of a model in Rewright's CPU runtime, in the order of names."""
+def run_here(path, inputs, folder, *options):
+    """The report of a run in Rewright's CPU runtime."""
     import numpy as np
 
     report = os.path.join(folder, "run.json")
-    command = ["run", path, "--output-dir", folder, "--device", "cpu", "--threads", "1", "--json", report, "--quiet"]
+    command = ["run", path, "--output-dir", folder, "--device", "cpu", "--json", report, "--quiet", *options]
     for index, (name, value) in enumerate(inputs.items()):
         file = os.path.join(folder, f"input_{index}.npy")
         np.save(file, value)
@@ -136,8 +136,25 @@ def outputs_here(path, inputs, names, folder):
     status, message = rewright(*command)
     if status != 0:
         raise RuntimeError(f"run: exit {status}: {message}")
-    files = {output["name"]: output["file"] for output in read_json(report)["outputs"]}
+    return read_json(report)
+
+
+def outputs_here(path, inputs, names, folder):
+    """Outputs of a model in Rewright's CPU runtime, in the order of names."""
+    import numpy as np
+
+    files = {output["name"]: output["file"] for output in run_here(path, inputs, folder, "--threads", "1")["outputs"]}
     return [np.load(files[name]) for name in names]
+
+
+def roofline_share(path, threads, folder):
+    """The share of a model's time in Rewright's CPU runtime that its operations at the peak rate, or its bytes at the memory's bandwidth,
+    would take, whichever is larger for each step."""
+    import onnxruntime
+
+    inputs = random_inputs(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), seed=0)
+    with tempfile.TemporaryDirectory(dir=folder) as outputs:
+        return run_here(path, inputs, outputs, "--threads", str(threads), "--profile")["roofline"]["share"]
 
 
 def error_here(original, path, folder):

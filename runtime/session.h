@@ -118,8 +118,9 @@ class Backend {
 // The share of a step's time that its operations at the peak rate or its bytes at the memory's bandwidth would take, whichever
 // is larger. Above 1 if bytes come from caches; 0 if not measured.
 double roofline_share(const StepProfile& step, const optimizer::Roofline& roofline);
+double roofline_share(std::span<const StepProfile> steps, const optimizer::Roofline& roofline);  // of all steps together
 
-// A table of steps sorted by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time.
+// A table of steps sorted by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time, with all in the last line.
 std::string profile_table(std::span<const StepProfile> steps, const optimizer::Roofline& roofline);
 
 }  // namespace rewright::runtime

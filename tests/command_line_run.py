@@ -56,7 +56,10 @@ class Run(ProgramTest):
         facts = self.report("run", self.path("model.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--profile")
         self.assertTrue(any("Conv" in step["operators"] for step in facts["profile"]))
         self.assertTrue(all(step["roofline_share"] >= 0 for step in facts["profile"]))
-        self.assertGreater(facts["roofline"]["flop_per_s"], 0)
+        roofline = facts["roofline"]
+        self.assertGreater(roofline["flop_per_s"], 0)
+        least = [max(s["flops"] / roofline["flop_per_s"], s["bytes"] / roofline["bytes_per_s"]) for s in facts["profile"]]
+        self.assertAlmostEqual(roofline["share"], 1e3 * sum(least) / sum(s["ms"] for s in facts["profile"]))
 
     def test_run_reads_and_writes_values_of_every_kind(self):
         self.write_text(

@@ -212,7 +212,9 @@ void profile(const RunOptions& options, Session& session, const std::vector<Datu
   const Roofline roofline = make_device(device, thread_count(options.common), options.math)->roofline();
   if (options.profile) say(options.common, profile_table(steps, roofline));
   report["profile"] = profile_json(steps, roofline);
-  report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
+  report["roofline"] = {{"flop_per_s", roofline.operations_per_second},
+                        {"bytes_per_s", roofline.bytes_per_second},
+                        {"share", roofline_share(steps, roofline)}};
   if (!options.trace.empty()) write_file(options.trace, trace_of(steps, roofline).text());
   report["peak_bytes"] = session.peak_bytes();
 }
