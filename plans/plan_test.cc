@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-double arithmetic(const Operator& op, const Attributes& attributes, OperandTypes types) {
+double arithmetic(const Operator& op, const Attributes& attributes, OperandTypes types, double) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return traits.operations / 1e11 + traits.bytes / 1e11;
 }

@@ -91,7 +91,7 @@ RandomGraph random_graph(unsigned seed, const Sizes& sizes) {
   return g;
 }
 
-double free_of_cost(const Operator&, const Attributes&, OperandTypes) { return 0; }
+double free_of_cost(const Operator&, const Attributes&, OperandTypes, double) { return 0; }
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "plans/groups/list_schedule.h"
 #include "plans/partition/classes.h"
+#include "plans/partition/moved_shares.h"
 
 namespace rewright::plans {
 
@@ -43,10 +44,11 @@ std::vector<Changeable> changeable(const Graph& graph, const Classes& classes, C
   const auto nodes = graph.nodes();
   const auto producers = graph.producers();
   const auto users = graph.users();
+  const std::vector<double> moved = moved_shares(graph);
   std::vector<Changeable> by_node(classes.nodes), by_value(classes.values), result;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     Changeable& part = by_node[classes.of_node[n]];
-    if (part.members.empty()) part.choices = choices.within_reach(graph, producers, *nodes[n]);
+    if (part.members.empty()) part.choices = choices.within_reach(graph, producers, *nodes[n], moved[n]);
     part.members.push_back(n);
   }
   for (ValueId v = 0; v < graph.value_count(); ++v) {

@@ -9,7 +9,7 @@ namespace rewright::plans {
 
 namespace {
 
-double by_operations(const Operator& op, const Attributes& attributes, OperandTypes types) {
+double by_operations(const Operator& op, const Attributes& attributes, OperandTypes types, double) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return traits.free ? 0 : traits.operations / 1e11 + traits.bytes / 1e11;
 }

@@ -1,6 +1,7 @@
 #include "plans/partition/choices.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 
@@ -85,17 +86,17 @@ std::optional<NodeChoice> make_choice(OperandTypes types, const std::vector<Tens
 }
 
 double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& choice, std::int64_t processes,
-                      const OperatorSeconds& seconds) {
-  if (!choice.cut) return seconds(*node.op, node.attributes, types);
+                      const OperatorSeconds& seconds, double moved) {
+  if (!choice.cut) return seconds(*node.op, node.attributes, types, moved);
   // The most units, between two others.
   const Index most = (choice.cut->units.value() + processes - 1) / processes;
   const auto part = part_types(types, *choice.cut, most, false, false);
-  return seconds(*node.op, part_attributes(node.attributes, *choice.cut, most, false, false), part);
+  return seconds(*node.op, part_attributes(node.attributes, *choice.cut, most, false, false), part, moved);
 }
 
 std::vector<NodeChoice> ChoiceFinder::within_reach(const Graph& graph, std::span<const std::int32_t> producers,
-                                                   const Node& node) {
-  std::vector<NodeChoice> result = of(graph, node);
+                                                   const Node& node, double moved) {
+  std::vector<NodeChoice> result = of(graph, node, moved);
   std::erase_if(result, [&](const NodeChoice& choice) {
     for (std::size_t k = 0; k < choice.needs.size(); ++k) {
       const Holding& needed = choice.needs[k].holding;
@@ -114,18 +115,19 @@ std::vector<NodeChoice> ChoiceFinder::within_reach(const Graph& graph, std::span
   return result;
 }
 
-const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node) {
+const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& node, double moved) {
   if (!node.op)
     if (const auto known = opaque_.find(node.opaque_reason); known != opaque_.end()) return known->second;
   const std::vector<std::optional<TensorType>> types = graph.operand_types(node);
   std::string key = key_of(node, types);
   for (const bool is_zero : zeros_among(graph, node)) key += is_zero ? " 0" : " ?";
+  key += " " + std::to_string(std::bit_cast<std::uint64_t>(moved));
   const auto [at, is_new] = known_.try_emplace(std::move(key));
   if (!is_new) return at->second;
   std::vector<TensorType> results;
   for (const ValueId v : node.outputs) results.push_back(v == kNoValue ? TensorType{} : graph.value(v).type);
   NodeChoice whole_node = whole_choice(node);
-  if (node.op) whole_node.seconds = choice_seconds(node, types, whole_node, processes_, seconds_);
+  if (node.op) whole_node.seconds = choice_seconds(node, types, whole_node, processes_, seconds_, moved);
   at->second.push_back(std::move(whole_node));
   if (!node.op) return at->second;
   for (const Cut& cut : cuts_->find(*node.op, node.attributes, types)) {
@@ -134,7 +136,7 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
     if (!c) continue;
     share_zeros(graph, node, *c);
     if (wanted_ && !wanted_(*c)) continue;
-    c->seconds = choice_seconds(node, types, *c, processes_, seconds_);
+    c->seconds = choice_seconds(node, types, *c, processes_, seconds_, moved);
     // Cuts that need and give the same differ in the order of work alone.
     const bool is_known = std::any_of(at->second.begin(), at->second.end(), [&](const NodeChoice& other) {
       return other.needs == c->needs && other.gives == c->gives;

@@ -29,12 +29,13 @@ NodeChoice whole_choice(const Node& node);
 // Operands that are zero everywhere (a Fill) need not be added by one process alone: that is dropped from the choice's needs.
 void share_zeros(const Graph& graph, const Node& node, NodeChoice& choice);
 
-// The cost of an operator on one device.
-using OperatorSeconds = std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types)>;
+// The cost of an operator on one device, of whose bytes a share passes through memory (plans/partition/moved_shares.h).
+using OperatorSeconds =
+    std::function<double(const Operator& op, const Attributes& attributes, OperandTypes types, double moved)>;
 
 // Seconds of the longest part on one device.
 double choice_seconds(const Node& node, OperandTypes types, const NodeChoice& choice, std::int64_t processes,
-                      const OperatorSeconds& seconds);
+                      const OperatorSeconds& seconds, double moved);
 
 // Choices of nodes whose sizes are known. Cuts are proved by `cuts`, which keeps proofs of equal nodes.
 class ChoiceFinder {
@@ -47,10 +48,12 @@ class ChoiceFinder {
   // Adds choices of opaque nodes, by why they are opaque; others are computed by each process.
   void add_opaque(const std::string& reason, std::vector<NodeChoice> choices) { opaque_[reason] = std::move(choices); }
 
-  // The first one is the whole operator. A cut into fewer units than processes is none.
-  const std::vector<NodeChoice>& of(const Graph& graph, const Node& node);
+  // The first one is the whole operator. A cut into fewer units than processes is none. `moved`: the node's share, for its
+  // cost.
+  const std::vector<NodeChoice>& of(const Graph& graph, const Node& node, double moved = 1);
   // Without those that need partial sums of what can only be had otherwise.
-  std::vector<NodeChoice> within_reach(const Graph& graph, std::span<const std::int32_t> producers, const Node& node);
+  std::vector<NodeChoice> within_reach(const Graph& graph, std::span<const std::int32_t> producers, const Node& node,
+                                       double moved);
 
  private:
   std::int64_t processes_;
@@ -58,7 +61,7 @@ class ChoiceFinder {
   std::shared_ptr<CutFinder> cuts_;
   std::function<bool(const NodeChoice&)> wanted_;
   std::map<std::string, std::vector<NodeChoice>, std::less<>> opaque_;
-  std::map<std::string, std::vector<NodeChoice>, std::less<>> known_;  // by operator, attributes and types
+  std::map<std::string, std::vector<NodeChoice>, std::less<>> known_;  // by operator, attributes, types and share
 };
 
 }  // namespace rewright::plans

@@ -54,6 +54,21 @@ TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processe
   return parts;
 }
 
+double all_to_all_bytes(const TensorType& type, const Holding& from, const Need& to, std::int64_t processes) {
+  Sizes sizes;
+  for (const Index& size : type.shape) sizes.push_back(size.value());
+  const TensorParts held = parts_of({from}, sizes, processes), needed = parts_of(to, sizes, processes);
+  // Of each pair of processes the rows of both, but what a process has for itself.
+  double rows = 0, all_held = 0, all_needed = 0;
+  for (std::size_t p = 0; p < held.rows.size(); ++p) {
+    const auto of = [p](const TensorParts& parts) { return static_cast<double>(parts.rows[p].end - parts.rows[p].begin); };
+    rows -= of(held) * of(needed);
+    all_held += of(held), all_needed += of(needed);
+  }
+  rows += all_held * all_needed;
+  return rows * bytes_of(type) / static_cast<double>(sizes[held.axis] * sizes[needed.axis]);
+}
+
 std::string_view name(Exchange exchange) {
   constexpr std::string_view kNames[] = {"none", "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "halo"};
   return kNames[static_cast<std::size_t>(exchange)];

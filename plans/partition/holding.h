@@ -49,6 +49,10 @@ struct Need {
 // The rows that each process has of a value that is held and needed so.
 TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes);
 
+// Bytes that all processes send together where a value that is cut along one axis is needed cut along another: parts may differ
+// by a row, and neighbours' rows are sent to several.
+double all_to_all_bytes(const TensorType& type, const Holding& from, const Need& to, std::int64_t processes);
+
 // Changes a value's distribution; names as in MPI.
 enum class Exchange {
   kNone,           // it is as it should be, or each process keeps a part of what it has

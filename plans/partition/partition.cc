@@ -14,6 +14,7 @@
 #include "plans/partition/chains.h"
 #include "plans/partition/classes.h"
 #include "plans/partition/labels.h"
+#include "plans/partition/moved_shares.h"
 
 namespace rewright::plans {
 
@@ -41,13 +42,14 @@ class Program {
       : graph_(graph), options_(options), classes_(classes_of(graph, kAlikeDistance)) {
     const auto nodes = graph.nodes();
     producers_ = graph.producers();
+    const std::vector<double> moved = moved_shares(graph);
     first_node_.assign(classes_.nodes, -1), node_count_.assign(classes_.nodes, 0);
     choices_.resize(classes_.nodes);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
       const std::uint32_t c = classes_.of_node[n];
       if (node_count_[c]++ > 0) continue;
       first_node_[c] = static_cast<std::int32_t>(n);
-      choices_[c] = choices.within_reach(graph, producers_, *nodes[n]);
+      choices_[c] = choices.within_reach(graph, producers_, *nodes[n], moved[n]);
     }
     value_count_.assign(classes_.values, 0), first_value_.assign(classes_.values, kNoValue);
     const auto users = graph.users();
@@ -482,7 +484,7 @@ double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, cons
       if (way == distribution::ExchangeWay::kWhole) return rounds * (a + b * bytes);
       return 2 * (rounds * a + (p - 1) * b * bytes / p);
     case Exchange::kAllToAll:
-      return p > 1 ? a + (p - 1) * options.all_to_all * b * bytes / (p * p) : 0;
+      return p > 1 ? a + (p - 1) * options.all_to_all * b * (bytes + (p - 1) * halo_bytes) / (p * p) : 0;
     case Exchange::kHalo:
       return a + b * halo_bytes;
   }
@@ -522,9 +524,11 @@ std::vector<PlannedExchange> exchanges_of(const Graph& graph, const Partition& p
 }
 
 Partition with_seconds(Partition partition, const Graph& graph, std::int64_t processes, const OperatorSeconds& seconds) {
+  const std::vector<double> moved = moved_shares(graph);
   for (std::size_t n = 0; n < partition.nodes.size(); ++n)
     if (const Node& node = *graph.nodes()[n]; node.op)
-      partition.nodes[n].seconds = choice_seconds(node, graph.operand_types(node), partition.nodes[n], processes, seconds);
+      partition.nodes[n].seconds =
+          choice_seconds(node, graph.operand_types(node), partition.nodes[n], processes, seconds, moved[n]);
   return partition;
 }
 

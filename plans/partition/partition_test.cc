@@ -16,7 +16,7 @@ namespace rewright::plans {
 namespace {
 
 // 15 TFLOP/s and 900 GB/s.
-double roofline(const Operator& op, const Attributes& attributes, OperandTypes types) {
+double roofline(const Operator& op, const Attributes& attributes, OperandTypes types, double) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return std::max(traits.operations / 15e12, traits.free ? 0 : traits.bytes / 900e9);
 }

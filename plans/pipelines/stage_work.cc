@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "optimizer/costs/cost_model.h"
+#include "plans/partition/moved_shares.h"
 
 namespace rewright::plans {
 
@@ -18,10 +19,11 @@ class MicroBatchFacts {
  public:
   MicroBatchFacts(const Machine& machine, const GroupGraph& group, const MicroBatchRoles& roles, const OperatorSeconds& seconds)
       : group_(group), graph_(group.graph), roles_(roles), producers_(graph_.producers()), users_(graph_.users()) {
+    const std::vector<double> moved = moved_shares(graph_);
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = *graph_.nodes()[n];
       const auto types = graph_.operand_types(node);
-      seconds_.push_back(node.op ? seconds(*node.op, node.attributes, types) : 0);
+      seconds_.push_back(node.op ? seconds(*node.op, node.attributes, types, moved[n]) : 0);
       const bool is_view = node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() &&
                            node.inputs[0] != kNoValue && operator_traits(*node.op, node.attributes, types).free;
       if (is_view) views_[node.outputs[0]] = node.inputs[0];

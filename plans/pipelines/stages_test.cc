@@ -14,7 +14,7 @@ namespace rewright::plans {
 
 namespace {
 
-double cost_of_arithmetic(const Operator& op, const Attributes& attributes, OperandTypes types) {
+double cost_of_arithmetic(const Operator& op, const Attributes& attributes, OperandTypes types, double) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return traits.free ? 0 : traits.operations / 1e9;
 }

@@ -43,7 +43,7 @@ TEST_CASE("asynchronous workers take as many steps as is said") {
 }
 
 TEST_CASE("asynchronous training gains most where a process is slow, and not where messages are long") {
-  training::testing::ModelBuilder m(3);
+  testing::ModelBuilder m(3);
   const ValueId x = m.graph.add_input("x", {DataType::kFloat, {32, 64}});
   const ValueId y = m.b.add("Tanh", {m.b.add("MatMul", {x, m.weights({64, 64}, "w1")})});
   m.graph.add_output("y", m.b.add("MatMul", {y, m.weights({64, 8}, "w2")}));

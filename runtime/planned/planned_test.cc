@@ -1,3 +1,4 @@
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
@@ -9,10 +10,12 @@
 #include "distribution/testing.h"
 #include "optimizer/costs/cost_model.h"
 #include "plans/execution/testing.h"
+#include "plans/machines/machine_file.h"
 #include "runtime/cpu/backend/backend.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "runtime/planned/planned_step.h"
+#include "runtime/planned/planner.h"
 #include "runtime/stream.h"
 #include "runtime/testing.h"
 #include "runtime/training/steps/trainer.h"
@@ -27,13 +30,15 @@ using testing::ModelBuilder, testing::node, testing::RandomGraph, testing::run_a
 using training::TrainingCheckpoint, training::TrainingGraphs, training::TrainOptions, training::Trainer;
 
 // All work at 1e9 operations a second, so that it is worth dividing.
-double slow(const Operator& op, const Attributes& attributes, plans::OperandTypes types) {
+double slow(const Operator& op, const Attributes& attributes, plans::OperandTypes types, double) {
   const OperatorTraits traits = operator_traits(op, attributes, types);
   return traits.operations / 1e9 + traits.bytes / 1e9;
 }
 
-// Results of the first of the processes that compute together on the CPU; several runs give the same.
-std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std::vector<Tensor>& inputs) {
+// Results of the first of the processes that compute together on the CPU; several runs give the same. `sent`: bytes that all of
+// them send in a run.
+std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std::vector<Tensor>& inputs,
+                                 std::atomic<std::uint64_t>* sent = nullptr) {
   std::vector<Tensor> result;
   run_as_processes(static_cast<std::size_t>(plan.processes), [&](Communicator& processes) {
     PlannedRun run(plans::local_program(plan, graph, {}, processes.rank()), processes, cpu::cpu_backend(), {});
@@ -41,12 +46,25 @@ std::vector<Tensor> by_processes(const Plan& plan, const Graph& graph, const std
       std::vector<Tensor> mine;
       for (std::size_t i = 0; i < inputs.size(); ++i)
         mine.push_back(plans::own_part(inputs[i], run.program().inputs[i], run.processes()));
+      const std::uint64_t before = processes.bytes_sent();
       const std::vector<Tensor> outputs = run.run(std::move(mine));
+      if (again == 1 && sent) *sent += processes.bytes_sent() - before;
       if (again == 1 && outputs != result && processes.rank() == 0) throw Error(ErrorCode::kBadInput, "runs differ");
       if (processes.rank() == 0) result = outputs;
     }
   });
   return result;
+}
+
+// Bytes that all processes send in a run, as a simulation says.
+double simulated_bytes(const Plan& plan, const Graph& graph) {
+  const auto devices = static_cast<std::size_t>(plan.processes);
+  const plans::Machine machine(plans::make_cluster(1, devices, {1e9, 1e9}, 1e18, {1e-7, 1e9, "switch"}, {}));
+  plans::Simulation simulation(machine);
+  PlannedGraph planned;
+  planned.graph = graph;
+  simulate_plan(simulation, plan, planned);
+  return prediction_of(simulation).all_sent();
 }
 
 // A layer of a transformer: attention of four heads, then a feed-forward block.
@@ -318,7 +336,9 @@ TEST_CASE("planned runs: random plans of a transformer's layer and of convolutio
       const Graph graph = seed % 2 ? transformer(g) : convolutions(g);
       const Plan plan = testing::random_plan(g.random, graph, choices, processes);
       INFO("seed " << seed << ", " << processes << " processes");
-      testing::require_close(graph, by_processes(plan, graph, g.inputs), interpret(graph, g.inputs), {});
+      std::atomic<std::uint64_t> sent = 0;
+      testing::require_close(graph, by_processes(plan, graph, g.inputs, &sent), interpret(graph, g.inputs), {});
+      CHECK(static_cast<double>(sent) == Approx(simulated_bytes(plan, graph)).epsilon(1e-9));
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "plans/groups/list_schedule.h"
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
+#include "plans/partition/moved_shares.h"
 #include "runtime/planned/pipeline_planner.h"
 #include "runtime/planned/planned_links.h"
 #include "runtime/planned/recomputation_chooser.h"
@@ -156,9 +157,11 @@ class Planner {
     options.seconds = seconds, options.nodes = 1;
     options.overlapped = true;
     double computing = 0;  // alone
-    for (const auto& node : planned_.graph.nodes()) {
+    const auto nodes = planned_.graph.nodes();
+    const std::vector<double> moved = plans::moved_shares(planned_.graph);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
       double least = std::numeric_limits<double>::infinity();
-      for (const NodeChoice& c : choices.of(planned_.graph, *node)) least = std::min(least, c.seconds);
+      for (const NodeChoice& c : choices.of(planned_.graph, *nodes[n], moved[n])) least = std::min(least, c.seconds);
       computing += least;
     }
     return std::max(computing, partition(planned_.graph, choices, options).bound);
@@ -569,11 +572,11 @@ PlanPrediction prediction_of(Simulation& simulation) {
 }
 
 OperatorSeconds device_seconds(const Machine& machine, std::size_t parts) {
-  return
-      [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes, OperandTypes types) {
-        const OperatorTraits traits = operator_traits(op, attributes, types);
-        return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * share);
-      };
+  return [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes,
+                                                            OperandTypes types, double moved) {
+    const OperatorTraits traits = operator_traits(op, attributes, types);
+    return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * moved * share);
+  };
 }
 
 void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {

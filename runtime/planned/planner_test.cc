@@ -12,6 +12,7 @@
 #include "plans/groups/list_schedule.h"
 #include "plans/groups/step.h"
 #include "plans/machines/machine_file.h"
+#include "plans/partition/moved_shares.h"
 #include "runtime/testing.h"
 #include "runtime/training/testing.h"
 
@@ -54,6 +55,7 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
   options.processes = static_cast<std::int64_t>(machine.devices());
   options.latency = 1e-7, options.seconds_per_byte = 1e-8;
   plans::ChoiceFinder choices(options.processes, device_seconds(machine));
+  const std::vector<double> moved = plans::moved_shares(graph);
   Partition partition;
   partition.given.resize(graph.value_count()), partition.nodes.resize(graph.nodes().size());
   std::vector<ValueId> given;
@@ -86,7 +88,7 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
   };
   const std::function<void(std::size_t)> cut = [&](std::size_t n) {
     if (n == graph.nodes().size()) return hold(0);
-    for (const plans::NodeChoice& choice : choices.of(graph, *graph.nodes()[n])) {
+    for (const plans::NodeChoice& choice : choices.of(graph, *graph.nodes()[n], moved[n])) {
       partition.nodes[n] = choice;
       cut(n + 1);
     }

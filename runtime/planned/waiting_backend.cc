@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "plans/partition/moved_shares.h"
 #include "runtime/mixed.h"
 #include "runtime/planned/planner.h"
 
@@ -32,9 +33,11 @@ class WaitingSession final : public Session {
 
 std::unique_ptr<Session> WaitingBackend::prepare(const Graph& graph, const SessionOptions& options) const {
   const plans::OperatorSeconds price = device_seconds(machine_);
+  const std::vector<double> moved = plans::moved_shares(graph);
   double seconds = 0;
-  for (const auto& node : graph.nodes())
-    if (node->op) seconds += price(*node->op, node->attributes, graph.operand_types(*node));
+  for (std::size_t n = 0; n < moved.size(); ++n)
+    if (const Node& node = *graph.nodes()[n]; node.op)
+      seconds += price(*node.op, node.attributes, graph.operand_types(node), moved[n]);
   return std::make_unique<WaitingSession>(prepare_session(backend_, graph, options), seconds);
 }
 

@@ -1,0 +1,35 @@
+#include "plans/partition/moved_shares.h"
+
+#include <algorithm>
+
+#include "optimizer/costs/cost_model.h"
+
+namespace rewright::plans {
+
+std::vector<double> moved_shares(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  const auto producers = graph.producers();
+  const auto users = graph.users();
+  std::vector<bool> is_output(graph.value_count());
+  for (const GraphOutput& o : graph.outputs()) is_output[o.value] = true;
+  std::vector<OperatorTraits> traits(nodes.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (nodes[n]->op) traits[n] = operator_traits(*nodes[n]->op, nodes[n]->attributes, graph.operand_types(*nodes[n]));
+  std::vector<double> fused(nodes.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    for (std::size_t k = 0; k < traits[n].aligned.size(); ++k) {
+      const ValueId v = nodes[n]->inputs[k];
+      if (!traits[n].aligned[k] || !traits[n].pointwise || v == kNoValue || producers[v] < 0) continue;
+      if (users[v].size() != 1 || is_output[v]) continue;
+      const auto from = static_cast<std::size_t>(producers[v]);
+      if (!nodes[from]->op || traits[from].free) continue;  // a view of what is in memory
+      const double bytes = bytes_of(graph.value(v).type);
+      fused[n] += bytes, fused[from] += bytes;
+    }
+  std::vector<double> result(nodes.size(), 1);
+  for (std::size_t n = 0; n < nodes.size(); ++n)
+    if (traits[n].bytes > 0) result[n] = std::max(0.0, 1 - fused[n] / traits[n].bytes);
+  return result;
+}
+
+}  // namespace rewright::plans
