@@ -63,6 +63,7 @@ std::vector<double> node_seconds(const Partition& partition) {
 // A second search counts exchanges so, of so many strategies.
 constexpr double kExchangingBeside = 0.3;
 constexpr std::size_t kTriedAgain = 2;
+constexpr double kRounding = 1e-9;  // of a step
 
 // A strategy of one level, or two: between groups, and within them.
 struct Levels {
@@ -429,7 +430,8 @@ class Search {
     refine_best(0.9 * search_.seconds);
     if (!best_) refuse();
     result_.plan = std::move(best_->plan);
-    result_.plan.predicted->lower_bound = bound;
+    PlanPrediction& found = *result_.plan.predicted;  // of the same times, added in another order
+    found.lower_bound = bound <= found.seconds * (1 + kRounding) ? std::min(bound, found.seconds) : bound;
     result_.search_seconds = elapsed();
     return std::move(result_);
   }
