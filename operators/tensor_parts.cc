@@ -43,6 +43,24 @@ Tensor picked(const Tensor& tensor, Sizes sizes, std::span<const std::int64_t> p
   return result;
 }
 
+namespace {
+
+// Runs of bytes by their numbers, one after the other. To copy one of a number of bytes that the compiler knows takes no call.
+template <std::size_t kRun = 0>
+void copy_runs(std::byte* to, const std::byte* from, std::size_t run, std::span<const std::int64_t> numbers) {
+  if constexpr (kRun == 0) {
+    if (run == 4) return copy_runs<4>(to, from, run, numbers);
+    if (run == 8) return copy_runs<8>(to, from, run, numbers);
+  }
+  const std::size_t bytes = kRun == 0 ? run : kRun;
+  for (const std::int64_t n : numbers) {
+    std::memcpy(to, from + static_cast<std::size_t>(n) * bytes, bytes);
+    to += bytes;
+  }
+}
+
+}  // namespace
+
 Tensor entries_of(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries) {
   const AxisView view(tensor.sizes(), axis);
   if (tensor.type() != DataType::kString && packed_bits(tensor.type()) % 8 == 0) {  // runs of bytes
@@ -51,11 +69,8 @@ Tensor entries_of(const Tensor& tensor, std::size_t axis, std::span<const std::i
     Tensor result(tensor.type(), std::move(sizes));
     const std::size_t run = static_cast<std::size_t>(view.after) * byte_size(tensor.type());
     std::byte* to = run > 0 && result.size() > 0 ? result.mutable_bytes().data() : nullptr;
-    for (std::int64_t b = 0; b < view.before && to != nullptr; ++b)
-      for (const std::int64_t e : entries) {
-        std::memcpy(to, tensor.bytes().data() + static_cast<std::size_t>(b * view.size + e) * run, run);
-        to += run;
-      }
+    for (std::int64_t b = 0; b < view.before && to != nullptr; ++b, to += run * entries.size())
+      copy_runs(to, tensor.bytes().data() + static_cast<std::size_t>(b * view.size) * run, run, entries);
     return result;
   }
   std::vector<std::int64_t> places;

@@ -55,10 +55,41 @@ Elimination eliminated(Matrix given, std::size_t n) {
   return e;
 }
 
+// to[j] -= factor * from[j], two at a time: the baseline instruction set does without vectors in plain loops.
+void subtract_scaled(double* to, const double* from, double factor, std::size_t count) {
+  typedef double Pair __attribute__((vector_size(16), aligned(8), may_alias));
+  std::size_t j = 0;
+  for (; j + 2 <= count; j += 2) *reinterpret_cast<Pair*>(to + j) -= factor * *reinterpret_cast<const Pair*>(from + j);
+  for (; j < count; ++j) to[j] -= factor * from[j];
+}
+
+// The pivots alone are the determinant, so the largest element of a column is good enough as one.
 double determinant(Matrix given, std::size_t n) {
-  const Elimination e = eliminated(std::move(given), n);
-  double result = e.sign;
-  for (std::size_t k = 0; k < n; ++k) result *= e.a[k * n + k];
+  double zero = 0;  // 0 times what is not finite is NaN
+  for (const double x : given) zero += 0 * x;
+  if (zero != 0) {  // no row of them may be left out of the result
+    const Elimination e = eliminated(std::move(given), n);
+    double result = e.sign;
+    for (std::size_t k = 0; k < n; ++k) result *= e.a[k * n + k];
+    return result;
+  }
+  double result = 1;
+  for (std::size_t k = 0; k < n; ++k) {
+    double* const own = given.data() + k * n;
+    double* best = own;
+    for (double* row = own; row != given.data() + n * n; row += n)
+      if (std::fabs(row[k]) > std::fabs(best[k])) best = row;
+    const double pivot = best[k];
+    if (pivot == 0) return 0;
+    if (best != own) {
+      std::swap_ranges(own + k, own + n, best + k);
+      result = -result;
+    }
+    result *= pivot;
+    const double inverse = 1 / pivot;
+    for (double* row = own + n; row != given.data() + n * n; row += n)
+      if (row[k] != 0) subtract_scaled(row + k + 1, own + k + 1, row[k] * inverse, n - k - 1);
+  }
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operators/formulas.h"
+#include "operators/procedures/pixels.h"
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 #include "operators/tensor_parts.h"
@@ -52,9 +53,8 @@ void merge(Taps& taps) {
   taps.at.resize(kept), taps.weight.resize(kept);
 }
 
-// Eight channels at a time: the baseline instruction set does without vectors in plain loops.
-typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
-constexpr std::int64_t kLanes = 8;
+typedef Together<double>::Type Lanes;
+constexpr std::int64_t kLanes = Together<double>::kCount;
 
 // to[c] += factor * from[c]
 void add_scaled(double* to, const double* from, double factor, std::int64_t count) {
@@ -68,84 +68,6 @@ void add_scaled(double* to, const double* from, double factor, std::int64_t coun
 void take_largest(double* to, const double* from, double factor, std::int64_t count) {
   for (std::int64_t c = 0; c < count; ++c) to[c] = std::max(to[c], factor * from[c]);
 }
-
-bool are_finite(const double* x, std::int64_t count) {
-  Lanes zeros{};  // 0 times what is not finite is NaN
-  double sum = 0;
-  std::int64_t k = 0;
-  for (; k + kLanes <= count; k += kLanes) zeros += 0.0 * *reinterpret_cast<const Lanes*>(x + k);
-  for (; k < count; ++k) sum += 0.0 * x[k];
-  for (std::int64_t l = 0; l < kLanes; ++l) sum += zeros[l];
-  return sum == 0;
-}
-
-// to[column, row] = from[row, column], some lines of the cache at a time; rows are so far apart.
-template <class T>
-void transpose(double* to, std::int64_t to_rows, const T* from, std::int64_t from_rows, std::int64_t rows,
-               std::int64_t columns) {
-  constexpr std::int64_t kBlock = 8;
-  for (std::int64_t r = 0; r < rows; r += kBlock)
-    for (std::int64_t q = 0; q < columns; q += kBlock)
-      for (std::int64_t c = q; c < std::min(columns, q + kBlock); ++c)
-        for (std::int64_t i = r; i < std::min(rows, r + kBlock); ++i)
-          to[c * to_rows + i] = static_cast<double>(from[i * from_rows + c]);
-}
-
-// Images with the channels of a pixel side by side: a region's samples are sums of pixels. Only those that are sampled are
-// there.
-class SampledPixels {
- public:
-  explicit SampledPixels(const Tensor& images)
-      : images_(images),
-        channels_(images.sizes()[1]),
-        height_(images.sizes()[2]),
-        width_(images.sizes()[3]),
-        columns_(static_cast<std::size_t>(images.sizes()[0] * height_), {width_, 0}),
-        pixels_(std::make_unique_for_overwrite<double[]>(static_cast<std::size_t>(images.size()))) {}
-
-  // The pixels in these rows and columns will be sampled.
-  void need(std::int64_t image, std::span<const Taps> rows, std::span<const Taps> columns) {
-    std::int64_t first = width_, last = 0;
-    for (const Taps& taps : columns)
-      for (const std::int64_t at : taps.at) first = std::min(first, at), last = std::max(last, at + 1);
-    for (const Taps& taps : rows)
-      for (const std::int64_t at : taps.at) {
-        auto& [from, to] = columns_[static_cast<std::size_t>(image * height_ + at)];
-        from = std::min(from, first), to = std::max(to, last);
-      }
-  }
-
-  // Returns whether all of them are finite.
-  bool fill() {
-    if (images_.type() == DataType::kFloat) return fill_from(images_.data<float>().data());
-    return fill_from(images_.reals().data());
-  }
-
-  const double* at(std::int64_t image, std::int64_t row, std::int64_t column) const {
-    return pixels_.get() + ((image * height_ + row) * width_ + column) * channels_;
-  }
-
- private:
-  template <class T>
-  bool fill_from(const T* images) {
-    bool finite = true;
-    for (std::size_t line = 0; line < columns_.size(); ++line) {
-      const auto [from, to] = columns_[line];
-      if (from >= to) continue;
-      const auto image = static_cast<std::int64_t>(line) / height_, row = static_cast<std::int64_t>(line) % height_;
-      double* const pixels = pixels_.get() + (static_cast<std::int64_t>(line) * width_ + from) * channels_;
-      transpose(pixels, channels_, images + (image * channels_ * height_ + row) * width_ + from, height_ * width_, channels_,
-                to - from);
-      finite = finite && are_finite(pixels, (to - from) * channels_);
-    }
-    return finite;
-  }
-
-  const Tensor& images_;
-  std::int64_t channels_, height_, width_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> columns_;  // of each row: from the first to behind the last
-  std::unique_ptr<double[]> pixels_;
-};
 
 void run_roi_align(Call& call) {
   const Tensor &x = call.tensor(0), &rois = call.tensor(1);
@@ -195,13 +117,19 @@ void run_roi_align(Call& call) {
     find_taps(across_taps, left, bin_width, across, width);
     return std::pair(batch, down * across);
   };
-  SampledPixels pixels(x);
+  Pixels<double> pixels(x.sizes());
   for (std::int64_t n = 0; n < count; ++n) {
     call.checkpoint();
-    pixels.need(find_region(n, false).first, down_taps, across_taps);
+    const std::int64_t image = find_region(n, false).first;
+    std::int64_t first = width, behind = 0;
+    for (const Taps& taps : across_taps)
+      for (const std::int64_t at : taps.at) first = std::min(first, at), behind = std::max(behind, at + 1);
+    for (const Taps& taps : down_taps)
+      for (const std::int64_t at : taps.at) pixels.need(image, at, first, behind);
   }
   // Elements that are not finite count with each of their weights: 0 times infinity is NaN.
-  const bool merges = pixels.fill() && !takes_max;
+  const bool finite = x.type() == DataType::kFloat ? pixels.fill(x.data<float>().data()) : pixels.fill(x.reals().data());
+  const bool merges = finite && !takes_max;
   for (std::int64_t n = 0; n < count; ++n) {
     const auto [batch, samples] = find_region(n, merges);
     const double divisor = takes_max ? 1 : static_cast<double>(std::max<std::int64_t>(samples, 1));
@@ -227,16 +155,19 @@ void run_roi_align(Call& call) {
 
 // ---- MaxRoiPool
 
+// Elements of an axis of the image, from the first one up to behind the last.
+using Bin = std::pair<std::int64_t, std::int64_t>;
+
 // Bins of a region along an axis, as elements from first up to last. Regions have whole sizes and include both ends;
 // neighbouring bins share an element if the size is no multiple of their number. Bins whose limits are not numbers are empty,
 // as those of an infinite region. The graph (members_of) has the same roundings.
 template <class T>
-std::vector<std::pair<std::int64_t, std::int64_t>> bins_of(T begin, T end, std::int64_t bins, std::int64_t size) {
+std::vector<Bin> bins_of(T begin, T end, std::int64_t bins, std::int64_t size) {
   const T length = std::max(end - begin + 1, T(1)), bin = length / static_cast<T>(bins);
   const auto inside = [&](T at) {
     return std::min(static_cast<std::int64_t>(std::clamp(at, T(0), static_cast<T>(size))), size);
   };
-  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  std::vector<Bin> result;
   for (std::int64_t b = 0; b < bins; ++b) {
     const T first = std::floor(static_cast<T>(b) * bin) + begin, behind = std::ceil(static_cast<T>(b + 1) * bin) + begin;
     if (std::isnan(first) || std::isnan(behind))
@@ -254,53 +185,86 @@ std::int64_t image_of_region(double number, std::int64_t images) {
   return checked_index(static_cast<std::int64_t>(number), images);
 }
 
-// Some elements at once.
-template <class T>
-struct Together {
-  static constexpr std::int64_t kCount = 8;
-  typedef T Type __attribute__((vector_size(kCount * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-
-// to[i] = the larger of both; NaN is the largest.
-template <class T>
-void take_larger(T* to, const T* from, std::int64_t count) {
+// to[c] = the largest element of channel c in the bin; NaN is the largest, if there may be any. Some channels at a time go
+// through all pixels, so that their maxima stay in registers.
+template <bool kFinite, class T>
+void maximum_of_bin(T* to, const Pixels<T>& pixels, std::int64_t image, Bin rows, Bin columns, std::int64_t channels) {
   using V = typename Together<T>::Type;
-  std::int64_t i = 0;
-  for (; i + Together<T>::kCount <= count; i += Together<T>::kCount) {
-    const V a = *reinterpret_cast<const V*>(to + i), b = *reinterpret_cast<const V*>(from + i);
-    *reinterpret_cast<V*>(to + i) = ((b > a) | (b != b)) ? b : a;
+  constexpr std::int64_t kVectors = 8, kCount = kVectors * Together<T>::kCount;
+  const auto pixel = [&](std::int64_t c) { return pixels.at(image, rows.first, columns.first) + c; };
+  const std::int64_t across = pixels.across(), down = pixels.down();
+  std::int64_t c = 0;
+  for (; c + kCount <= channels; c += kCount) {
+    const T* row = pixel(c);
+    V found[kVectors];
+    for (std::int64_t v = 0; v < kVectors; ++v) found[v] = reinterpret_cast<const V*>(row)[v];
+    for (std::int64_t r = rows.first; r < rows.second; ++r, row += down) {
+      const T* x = row;
+      for (std::int64_t q = columns.first; q < columns.second; ++q, x += across)
+        for (std::int64_t v = 0; v < kVectors; ++v) {
+          const V next = reinterpret_cast<const V*>(x)[v];
+          if constexpr (kFinite)
+            found[v] = next > found[v] ? next : found[v];
+          else
+            found[v] = ((next > found[v]) | (next != next)) ? next : found[v];
+        }
+    }
+    for (std::int64_t v = 0; v < kVectors; ++v) reinterpret_cast<V*>(to + c)[v] = found[v];
   }
-  for (; i < count; ++i) to[i] = from[i] > to[i] || from[i] != from[i] ? from[i] : to[i];
+  for (; c < channels; ++c) {
+    const T* row = pixel(c);
+    T found = *row;
+    for (std::int64_t r = rows.first; r < rows.second; ++r, row += down)
+      for (std::int64_t q = columns.first; q < columns.second; ++q) {
+        const T next = row[(q - columns.first) * across];
+        if (next > found || next != next) found = next;
+      }
+    to[c] = found;
+  }
 }
 
 // Coordinates are of type C.
 template <class C, class T>
 void pool_regions(Call& call, const T* x, T* y) {
   const Sizes& sizes = call.tensor(0).sizes();
-  const std::int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
+  const std::int64_t channels = sizes[1];
   const std::vector<std::int64_t> bins = call.integers("pooled_shape");
   const std::vector<double> rois = call.reals(1);
   const auto scale = static_cast<C>(call.real("spatial_scale", 1));
-  const auto larger = [](T a, T b) { return b > a || b != b ? b : a; };  // NaN is the largest
-  std::vector<T> line(static_cast<std::size_t>(width));
+  struct Region {
+    std::int64_t image;
+    std::vector<Bin> down, across;
+  };
+  const auto region_at = [&](std::size_t n) {
+    const auto corner = [&](std::size_t k) { return std::round(static_cast<C>(rois[n + k]) * scale); };
+    return Region{image_of_region(rois[n], sizes[0]), bins_of(corner(2), corner(4), bins[0], sizes[2]),
+                  bins_of(corner(1), corner(3), bins[1], sizes[3])};
+  };
+  Pixels<T> pixels(sizes);
   for (std::size_t n = 0; n + 5 <= rois.size(); n += 5) {
     call.checkpoint();
-    const auto corner = [&](std::size_t k) { return std::round(static_cast<C>(rois[n + k]) * scale); };
-    const auto down = bins_of(corner(2), corner(4), bins[0], height), across = bins_of(corner(1), corner(3), bins[1], width);
-    const T* plane = x + image_of_region(rois[n], sizes[0]) * channels * height * width;
-    for (std::int64_t c = 0; c < channels; ++c, plane += height * width)
-      for (const auto& [top, bottom] : down) {
-        const std::int64_t first = across.front().first, last = across.back().second;
-        const std::int64_t count = std::max<std::int64_t>(last - first, 0);
-        if (top < bottom) std::copy_n(plane + top * width + first, count, line.data() + first);
-        for (std::int64_t r = top + 1; r < bottom; ++r) take_larger(line.data() + first, plane + r * width + first, count);
-        for (const auto& [left, right] : across) {
-          const bool is_empty = top >= bottom || left >= right;
-          T found = is_empty ? T(0) : line[static_cast<std::size_t>(left)];
-          for (std::int64_t q = left + 1; q < right && !is_empty; ++q) found = larger(found, line[static_cast<std::size_t>(q)]);
-          *y++ = found;
-        }
+    const Region region = region_at(n);
+    for (const auto& [top, bottom] : region.down)
+      for (std::int64_t r = top; r < bottom; ++r)
+        for (const auto& [left, right] : region.across)
+          if (left < right) pixels.need(region.image, r, left, right);
+  }
+  const auto maximum = pixels.fill(x) ? maximum_of_bin<true, T> : maximum_of_bin<false, T>;
+  std::vector<T> found(static_cast<std::size_t>(bins[0] * bins[1] * channels));
+  for (std::size_t n = 0; n + 5 <= rois.size(); n += 5) {
+    call.checkpoint();
+    const Region region = region_at(n);
+    T* to = found.data();
+    for (const Bin& rows : region.down)
+      for (const Bin& columns : region.across) {
+        if (rows.first >= rows.second || columns.first >= columns.second)
+          std::fill_n(to, channels, T(0));
+        else
+          maximum(to, pixels, region.image, rows, columns, channels);
+        to += channels;
       }
+    transpose(y, bins[0] * bins[1], found.data(), channels, bins[0] * bins[1], channels);
+    y += bins[0] * bins[1] * channels;
   }
 }
 

@@ -1,5 +1,7 @@
 // Selections with result sizes that depend on elements.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -95,23 +97,73 @@ Procedure::KnownTypes types_of_compress(const OnnxAttributes& node, const Proced
   return types;
 }
 
-// Sorts the entries of a tensor's first axis by their elements.
+// Numbers in the order of reals: of both zeros the same, and of all that are not numbers, which come last.
+std::uint64_t in_order(double value) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  if (std::isnan(value)) return ~std::uint64_t{0};
+  const auto bits = std::bit_cast<std::uint64_t>(value == 0 ? 0.0 : value);
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+struct Numbered {
+  std::uint64_t key;
+  std::int64_t at;
+};
+
+// Sorts by keys, and leaves those of the same key in their order: by one byte after the other, but those which are the same in
+// all keys, as the last ones of a float.
+void sort_by_keys(std::vector<Numbered>& entries) {
+  constexpr std::size_t kFew = 128, kBytes = sizeof(std::uint64_t), kValues = 256;
+  if (entries.size() < kFew) {
+    std::stable_sort(entries.begin(), entries.end(), [](const Numbered& a, const Numbered& b) { return a.key < b.key; });
+    return;
+  }
+  std::vector<std::array<std::size_t, kValues>> counts(kBytes);
+  for (const Numbered& e : entries)
+    for (std::size_t b = 0; b < kBytes; ++b) ++counts[b][e.key >> 8 * b & 0xFF];
+  std::vector<Numbered> others(entries.size());
+  for (std::size_t b = 0; b < kBytes; ++b) {
+    std::array<std::size_t, kValues>& places = counts[b];
+    if (places[entries[0].key >> 8 * b & 0xFF] == entries.size()) continue;
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), std::size_t{0});
+    for (const Numbered& e : entries) others[places[e.key >> 8 * b & 0xFF]++] = e;
+    entries.swap(others);
+  }
+}
+
+// The entries of a tensor's first axis, compared by their elements.
 class Entries {
  public:
   explicit Entries(const Tensor& x) : width_(x.sizes()[0] == 0 ? 0 : x.size() / x.sizes()[0]) {
-    if (x.type() == DataType::kString)
+    if (x.type() == DataType::kString) {
       texts_ = x.strings();
-    else if (is_real(x.type()))
-      reals_ = x.reals();
-    else
-      integers_ = x.integers();
-  }
-  int compare(std::int64_t a, std::int64_t b) const {
-    if (!texts_.empty()) return compared(texts_, a, b);
-    return reals_.empty() ? compared(integers_, a, b) : compared(reals_, a, b);
+    } else if (is_real(x.type())) {
+      for (const double value : x.reals()) keys_.push_back(in_order(value));
+    } else {
+      const std::uint64_t sign = x.type() == DataType::kUint64 ? 0 : std::uint64_t{1} << 63;
+      for (const std::int64_t value : x.integers()) keys_.push_back(static_cast<std::uint64_t>(value) ^ sign);
+    }
   }
 
+  // The numbers of the entries in their order; equal ones in that of their numbers.
+  std::vector<std::int64_t> sorted(std::int64_t count) const {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    if (keys_.empty() || width_ != 1) {
+      std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return compare(a, b) < 0; });
+      return order;
+    }
+    std::vector<Numbered> entries;
+    entries.reserve(order.size());
+    for (const std::int64_t i : order) entries.push_back({keys_[static_cast<std::size_t>(i)], i});
+    sort_by_keys(entries);
+    std::transform(entries.begin(), entries.end(), order.begin(), [](const Numbered& e) { return e.at; });
+    return order;
+  }
+  bool are_same(std::int64_t a, std::int64_t b) const { return compare(a, b) == 0; }
+
  private:
+  int compare(std::int64_t a, std::int64_t b) const { return texts_.empty() ? compared(keys_, a, b) : compared(texts_, a, b); }
   template <class List>
   int compared(const List& list, std::int64_t a, std::int64_t b) const {
     for (std::int64_t i = 0; i < width_; ++i) {
@@ -123,8 +175,7 @@ class Entries {
   }
   std::int64_t width_;
   std::span<const std::string> texts_;
-  std::vector<double> reals_;
-  std::vector<std::int64_t> integers_;
+  std::vector<std::uint64_t> keys_;
 };
 
 Tensor with_axis_in_front(const Tensor& x, std::size_t axis) {
@@ -140,8 +191,8 @@ Tensor with_axis_in_front(const Tensor& x, std::size_t axis) {
   return picked(x, std::move(sizes), places);
 }
 
-// The distinct entries of an axis (without an axis: the distinct elements), the first position of each, for each entry the
-// number of its distinct one, and how often each occurs.
+// The distinct entries of an axis (without an axis: the distinct elements; what is not a number is one), the first position of
+// each, for each entry the number of its distinct one, and how often each occurs.
 void run_unique(Call& call) {
   const Tensor& given = call.tensor(0);
   const bool flat = !call.has("axis");
@@ -153,12 +204,10 @@ void run_unique(Call& call) {
   const Tensor in_front = with_axis_in_front(x, axis);
   const Entries entries(in_front);
 
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return entries.compare(a, b) < 0; });
+  const std::vector<std::int64_t> order = entries.sorted(count);
   std::vector<std::int64_t> first, counts, inverse(order.size());
   for (const std::int64_t i : order) {
-    if (first.empty() || entries.compare(first.back(), i) != 0) {
+    if (first.empty() || !entries.are_same(first.back(), i)) {
       first.push_back(i);
       counts.push_back(0);
     }
@@ -207,6 +256,49 @@ double overlap(const Box& a, const Box& b) {
   return all > 0 ? shared / all : 0;
 }
 
+// Boxes of which none overlaps a better one too much.
+class KeptBoxes {
+ public:
+  explicit KeptBoxes(double overlap_limit) : limit_(overlap_limit), bound_(overlap_limit * (1 - 1e-9)) {}
+  std::size_t size() const { return boxes_.size(); }
+
+  // Adds the box, unless it overlaps one of the others too much. Several of these are compared at once without dividing, and
+  // those that may overlap it so much once more.
+  bool add(const Box& box) {
+    const double area = box.area();
+    const auto candidates = [&](std::size_t group) {
+      const Group& g = groups_[group];
+      const auto smaller = [](const Lanes& a, double b) { return b < a ? b - Lanes{} : a; };
+      const auto larger = [](const Lanes& a, double b) { return b > a ? b - Lanes{} : a; };
+      const Lanes height = smaller(g.bottom, box.bottom) - larger(g.top, box.top),
+                  width = smaller(g.right, box.right) - larger(g.left, box.left), shared = height * width;
+      return ~((height <= 0.0) | (width <= 0.0) | (shared <= bound_ * (g.area + area - shared)));
+    };
+    for (std::size_t n = 0; n < groups_.size(); ++n) {
+      const auto possible = candidates(n);
+      for (std::size_t l = 0; l < kLanes && n * kLanes + l < boxes_.size(); ++l)
+        if ((possible[l] != 0 || !(limit_ >= 0)) && overlap(boxes_[n * kLanes + l], box) > limit_) return false;
+    }
+    const std::size_t lane = boxes_.size() % kLanes;
+    if (lane == 0) groups_.emplace_back();
+    Group& g = groups_.back();
+    g.top[lane] = box.top, g.left[lane] = box.left, g.bottom[lane] = box.bottom, g.right[lane] = box.right;
+    g.area[lane] = area;
+    boxes_.push_back(box);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kLanes = 2;  // of all instruction sets
+  typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double)), aligned(alignof(double))));
+  struct Group {
+    Lanes top{}, left{}, bottom{}, right{}, area{};
+  };
+  double limit_, bound_;
+  std::vector<Box> boxes_;
+  std::vector<Group> groups_;
+};
+
 // For each class of each batch: the boxes by falling score, without those that overlap a better one too much.
 void run_non_max_suppression(Call& call) {
   const Tensor &boxes = call.tensor(0), &scores = call.tensor(1);
@@ -215,24 +307,25 @@ void run_non_max_suppression(Call& call) {
     throw Error(ErrorCode::kBadInput, "boxes must be [batches, boxes, 4], scores [batches, classes, boxes]");
   const std::int64_t most = call.has_input(2) ? call.integer_input(2) : 0;
   const double overlap_limit = call.has_input(3) ? call.real_input(3) : 0;
+  const bool has_least = call.has_input(4);
+  const double least = has_least ? call.real_input(4) : 0;
   const bool centered = call.integer("center_point_box", 0) != 0;
   const std::vector<double> places = boxes.reals(), values = scores.reals();
   std::vector<std::int64_t> selected;
+  std::vector<Numbered> order;
   for (std::int64_t batch = 0; batch < s[0]; ++batch)
     for (std::int64_t group = 0; group < s[1]; ++group) {
       call.checkpoint();
       const double* score = values.data() + (batch * s[1] + group) * s[2];
-      std::vector<std::int64_t> order;
+      order.clear();
       for (std::int64_t i = 0; i < s[2]; ++i)
-        if (!call.has_input(4) || score[i] > call.real_input(4)) order.push_back(i);
-      std::stable_sort(order.begin(), order.end(), [&](auto x, auto y) { return score[x] > score[y]; });
-      std::vector<Box> kept;
-      for (const std::int64_t i : order) {
+        if (!has_least || score[i] > least) order.push_back({in_order(-score[i]), i});
+      sort_by_keys(order);
+      KeptBoxes kept(overlap_limit);
+      for (const Numbered& next : order) {
         if (static_cast<std::int64_t>(kept.size()) >= most) break;
-        const Box box = box_at(places, static_cast<std::size_t>(batch * b[1] + i), centered);
-        if (std::any_of(kept.begin(), kept.end(), [&](const Box& k) { return overlap(k, box) > overlap_limit; })) continue;
-        kept.push_back(box);
-        selected.insert(selected.end(), {batch, group, i});
+        if (kept.add(box_at(places, static_cast<std::size_t>(batch * b[1] + next.at), centered)))
+          selected.insert(selected.end(), {batch, group, next.at});
       }
     }
   call.give(int64s({static_cast<std::int64_t>(selected.size() / 3), 3}, selected));
