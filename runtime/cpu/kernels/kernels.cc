@@ -16,8 +16,9 @@ PlanNode plan_arg_extremum;            // arg_extremum.cc
 PlanNode plan_concatenation;           // concatenation.cc
 PlanNode plan_narrow_concatenation;    // narrow_concatenation.cc
 PlanNode plan_gather;                  // gather.cc
-PlanNode plan_maximum_with_positions;  // pooling.cc
-PlanNode plan_pool;
+PlanNode plan_maximum_with_positions;  // maximum_positions.cc
+PlanNode plan_pool;                    // pooling.cc
+PlanNode plan_norm_pool;
 PlanNode plan_global_average;
 PlanNode plan_batch_statistics;  // rows/batch_statistics.cc
 PlanNode plan_grid_sample;       // grid_sample.cc
@@ -45,6 +46,7 @@ PlanNode plan_quantized_pool;        // quantized/quantized_pool.cc
 PlanNode plan_row_function;          // rows/row_functions.cc
 PlanExpression plan_byte_table;      // quantized/byte_table.cc
 PlanExpression plan_distances;       // distances.cc
+PlanExpression plan_moved_axes;      // moved_axes.cc
 PlanExpression plan_prefix;          // prefix.cc
 PlanExpression plan_quantized_rows;  // quantized/quantized_rows.cc
 PlanExpression plan_scaled;          // scaled.cc
@@ -72,6 +74,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"Gemm", plan_product},
     {"GlobalAveragePool", plan_quantized_pool},
     {"GlobalAveragePool", plan_global_average},
+    {"LpPool", plan_norm_pool},
     {"MatMul", plan_dequantized_product},
     {"MatMul", plan_bfloat16_product, reads_bfloat16},
     {"MatMul", plan_product},
@@ -99,7 +102,7 @@ constexpr NodeKernel kNodeKernels[] = {
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
 
-constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table,     plan_distances, plan_prefix,
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table,     plan_distances, plan_moved_axes, plan_prefix,
                                                    plan_quantized_rows, plan_scaled,    plan_generated};
 
 }  // namespace

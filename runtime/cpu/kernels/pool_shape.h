@@ -11,6 +11,7 @@ struct PoolShape {
   Sizes x, y;
   dnnl::memory::dims kernel, strides, dilations, pads_begin, pads_end;
   dnnl::algorithm algorithm;
+  std::int64_t power = 0;  // of a norm of the window's elements, 1 or 2; 0: none
 
   // The window's positions along an axis that are inside the input.
   struct Taps {

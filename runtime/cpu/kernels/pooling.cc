@@ -1,6 +1,5 @@
 // Pools over windows in the input's layout, by loops of our own; averages of large windows by oneDNN. Its maxima ignore NaN.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <span>
@@ -156,7 +155,8 @@ class PlainAverageKernel final : public Kernel {
 // and with strides its columns separated by their remainders.
 class PlainWindowKernel final : public Kernel {
  public:
-  PlainWindowKernel(PoolShape shape, const RowLoops& loops) : s_(of_three_axes(std::move(shape))), loops_(loops) {
+  PlainWindowKernel(PoolShape shape, Isa isa)
+      : s_(of_three_axes(std::move(shape))), loops_(loops_for<RowLoops>(isa)), reals_(real_loops<float>(isa)) {
     const std::int64_t width = s_.y[4], size = (width - 1) * s_.strides[2] + (s_.kernel[2] - 1) * (s_.dilations[2] + 1) + 1;
     phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
     for (std::size_t a = 0; a < 2; ++a) reach_[a] = (s_.kernel[a] - 1) * (s_.dilations[a] + 1) + 1;
@@ -215,7 +215,13 @@ class PlainWindowKernel final : public Kernel {
       }
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
     if (count == 0) {  // dilations lead past the image
-      std::fill_n(y, width, -std::numeric_limits<float>::infinity());
+      std::fill_n(y, width, s_.power > 0 ? 0.0f : -std::numeric_limits<float>::infinity());
+      return;
+    }
+    if (s_.power > 0) {
+      std::fill(scratch.factors.begin(), scratch.factors.end(), 1.0f);
+      loops_.taps_sum(y, taps, count, width, scratch.factors.data());
+      if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, width);
       return;
     }
     if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.taps_maximum(y, taps, count, width);
@@ -233,7 +239,7 @@ class PlainWindowKernel final : public Kernel {
     const std::int64_t size = s_.x[4], stride = s_.strides[2], before = s_.pads_begin[2];
     const std::int64_t number = (plane * s_.x[2] + depth) * s_.x[3] + row;
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + number * size;
-    if (before == 0 && stride == 1 && row_size() <= size) return x;
+    if (before == 0 && stride == 1 && row_size() <= size && s_.power == 0) return x;
     const auto slot =
         static_cast<std::size_t>(slots_[0][static_cast<std::size_t>(depth)] + slots_[1][static_cast<std::size_t>(row)]);
     float* const d = scratch.rows.data() + static_cast<std::int64_t>(slot) * row_size();
@@ -243,7 +249,12 @@ class PlainWindowKernel final : public Kernel {
     float* const padded = stride == 1 ? d : scratch.padded.data();
     const std::int64_t end = std::min(row_size(), before + size);
     std::fill_n(padded, before, filler);
-    std::copy_n(x, end - before, padded + before);
+    if (s_.power == 0)
+      std::copy_n(x, end - before, padded + before);
+    else if (s_.power == 1)
+      reals_.unary(functions::abs)(padded + before, x, end - before);
+    else
+      reals_.multiply(padded + before, x, x, end - before);
     std::fill(padded + end, padded + row_size(), filler);
     if (stride > 1) loops_.separate(d, phase_, padded, stride, phase_);
     return d;
@@ -251,6 +262,7 @@ class PlainWindowKernel final : public Kernel {
 
   PoolShape s_;
   const RowLoops& loops_;
+  const RealLoops<float>& reals_;
   std::int64_t phase_, reach_[2];         // columns of one remainder; slices and rows that a window spans
   std::vector<float> columns_;            // of a window that are inside the image, by result
   std::vector<PoolShape::Taps> taps_[2];  // by axis and position
@@ -370,8 +382,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
       return;
     }
     if (PlainWindowKernel::serves(shape_)) {
-      planner.add_step(std::make_unique<PlainWindowKernel>(shape_, loops_for<RowLoops>(planner.options().isa)),
-                       std::move(inputs), {target});
+      planner.add_step(std::make_unique<PlainWindowKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
@@ -391,153 +402,21 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
-// The numbering of positions: row-major over the whole tensor, column-major within images (MaxPool's storage_order 1), or
-// row-major within each plane.
-enum class Positions { kRows, kColumns, kOfPlanes };
-
-// Maxima of row-major images with the position of each first one, for the gradient.
-class MaximumKernel final : public Kernel {
+// LpPool of floats with p = 1 or 2.
+class NormPoolPlan final : public NodePlan {
  public:
-  MaximumKernel(PoolShape shape, Positions positions, const RealLoops<float>& loops)
-      : s_(of_three_axes(std::move(shape))), positions_(positions), loops_(loops) {
-    for (std::size_t a = 0; a < 3; ++a)
-      for (std::int64_t p = 0; p < s_.y[a + 2]; ++p) taps_[a].push_back(s_.taps(a, p));
-    const auto is_whole = [&](const PoolShape::Taps& t) { return t.count == s_.kernel[2]; };
-    whole_begin_ = std::find_if(taps_[2].begin(), taps_[2].end(), is_whole) - taps_[2].begin();
-    whole_end_ = whole_begin_;
-    while (whole_end_ < s_.y[4] && is_whole(taps_[2][static_cast<std::size_t>(whole_end_)])) ++whole_end_;
-    if (positions_ == Positions::kColumns || whole_end_ - whole_begin_ < kFewColumns) whole_end_ = whole_begin_ = 0;
-  }
-
-  void run(const Call& call) const override {
-    const std::int64_t planes = s_.x[0] * s_.x[1];
-    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
-    call.workers.for_each(planes, taps, [&](std::int64_t plane, int) { run_plane(call, plane); });
-  }
-
- private:
-  struct Found {
-    float value = 0;
-    std::int64_t at = -1;
-  };
-
-  void run_plane(const Call& call, std::int64_t plane) const {
-    const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
-    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
-    float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
-    auto* where = reinterpret_cast<std::int64_t*>(call.outputs[1]) + plane * results;
-    const std::int64_t first = positions_ == Positions::kOfPlanes ? 0 : plane * size;
-    for (const PoolShape::Taps& slices : taps_[0])
-      for (const PoolShape::Taps& rows : taps_[1]) {
-        std::int64_t column = 0;
-        for (const PoolShape::Taps& columns : taps_[2]) {
-          if (const std::int64_t at = column++; at >= whole_begin_ && at < whole_end_) {
-            if (at == whole_begin_) run_row(x, slices, rows, columns.first, first, y, where);
-            ++y, ++where;
-            continue;
-          }
-          const Found found = positions_ == Positions::kColumns ? maximum<true>(x, slices, rows, columns)
-                                                                : maximum<false>(x, slices, rows, columns);
-          *y++ = found.value;
-          *where++ = first + found.at;
-        }
-      }
-  }
-
-  // The results of a row whose windows have all of their columns, of which the first begins at `column`.
-  void run_row(const float* x, const PoolShape::Taps& slices, const PoolShape::Taps& rows, std::int64_t column,
-               std::int64_t first, float* y, std::int64_t* where) const {
-    const std::int64_t count = whole_end_ - whole_begin_, width = s_.x[4];
-    for (std::int64_t begin = 0; begin < count; begin += kPart) {
-      const std::int64_t n = std::min(kPart, count - begin);
-      float best[kPart], candidates[kPart];
-      std::int64_t at[kPart];
-      bool is_first = true;
-      for (std::int64_t i = 0; i < slices.count; ++i)
-        for (std::int64_t j = 0; j < rows.count; ++j)
-          for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
-            const std::int64_t place = (slices.first + i * (s_.dilations[0] + 1)) * s_.x[3] * width +
-                                       (rows.first + j * (s_.dilations[1] + 1)) * width + column + begin * s_.strides[2] +
-                                       k * (s_.dilations[2] + 1);
-            loops_.load(is_first ? best : candidates, x + place, DataType::kFloat, s_.strides[2], n);
-            if (is_first)
-              std::fill_n(at, n, place);
-            else
-              loops_.find_best(best, at, candidates, place, true, false, n);
-            is_first = false;
-          }
-      std::copy_n(best, n, y + begin);
-      for (std::int64_t q = 0; q < n; ++q) where[begin + q] = first + at[q] + q * s_.strides[2];
-    }
-  }
-
-  // Axes are traversed in the order in which positions are counted.
-  template <bool kColumns>
-  Found maximum(const float* x, const PoolShape::Taps& slices, const PoolShape::Taps& rows,
-                const PoolShape::Taps& columns) const {
-    const std::int64_t strides[3] = {s_.x[3] * s_.x[4], s_.x[4], 1},
-                       counts[3] = {kColumns ? 1 : s_.x[3] * s_.x[4], kColumns ? s_.x[2] : s_.x[4],
-                                    kColumns ? s_.x[2] * s_.x[3] : 1};
-    const PoolShape::Taps* const taps[3] = {&slices, &rows, &columns};
-    constexpr std::size_t kOuter = kColumns ? 2 : 0, kInner = 2 - kOuter;
-    Found found;
-    for (std::int64_t i = 0; i < taps[kOuter]->count; ++i)
-      for (std::int64_t j = 0; j < rows.count; ++j)
-        for (std::int64_t k = 0; k < taps[kInner]->count; ++k) {
-          const std::int64_t outer = taps[kOuter]->first + i * (s_.dilations[kOuter] + 1),
-                             middle = rows.first + j * (s_.dilations[1] + 1),
-                             inner = taps[kInner]->first + k * (s_.dilations[kInner] + 1);
-          const float value = x[outer * strides[kOuter] + middle * strides[1] + inner * strides[kInner]];
-          // NaN is larger than all later elements.
-          if (found.at < 0 || !(value <= found.value || std::isnan(found.value)))
-            found = {value, outer * counts[kOuter] + middle * counts[1] + inner * counts[kInner]};
-        }
-    return found;
-  }
-
-  static constexpr std::int64_t kFewColumns = 8, kPart = 128;
-
-  PoolShape s_;
-  Positions positions_;
-  const RealLoops<float>& loops_;
-  std::vector<PoolShape::Taps> taps_[3];          // by axis and position
-  std::int64_t whole_begin_ = 0, whole_end_ = 0;  // columns whose windows are whole, if they are many
-};
-
-class MaximumPlan final : public NodePlan {
- public:
-  MaximumPlan(const Node& node, PoolShape shape, Positions positions)
-      : node_(node), shape_(std::move(shape)), positions_(positions) {}
-  void emit(Planner& planner, ValueId) override {
-    const int x = planner.storage(node_.inputs[0], kPlain);
-    const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
-    planner.add_step(std::make_unique<MaximumKernel>(shape_, positions_, real_loops<float>(planner.options().isa)), {x},
-                     {y, where});
+  NormPoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
+  void emit(Planner& planner, ValueId result) override {
+    const int x = planner.storage(node_.inputs[0], kPlain), y = planner.add_value(result, kPlain);
+    planner.add_step(std::make_unique<PlainWindowKernel>(std::move(shape_), planner.options().isa), {x}, {y});
   }
 
  private:
   const Node& node_;
   PoolShape shape_;
-  Positions positions_;
 };
 
 }  // namespace
-
-// Not supported if a window may be outside of the image, since it has no maximum.
-std::unique_ptr<NodePlan> plan_maximum_with_positions(Planner& planner, const Node& node) {
-  if (node.outputs.size() < 2 || node.outputs[0] == kNoValue || node.outputs[1] == kNoValue) return nullptr;
-  const std::int64_t order = AttributeReader(node).number("storage_order");
-  auto shape = read_pool(planner, node, false, true);
-  if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
-  const PoolShape whole = of_three_axes(*shape);
-  for (std::size_t a = 0; a < 3; ++a)
-    for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
-      if (whole.taps(a, p).count < 1) return nullptr;
-  return std::make_unique<MaximumPlan>(node, std::move(*shape),
-                                       order == 2   ? Positions::kOfPlanes
-                                       : order == 1 ? Positions::kColumns
-                                                    : Positions::kRows);
-}
 
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node) {
   auto shape = read_pool(planner, node, node.op->name() == "AveragePool");
@@ -548,6 +427,16 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node) {
     return nullptr;
   }
   return std::make_unique<PoolPlan>(node, std::move(*shape));
+}
+
+std::unique_ptr<NodePlan> plan_norm_pool(Planner& planner, const Node& node) {
+  auto shape = read_pool(planner, node, false);
+  const std::int64_t power = AttributeReader(node).number("p");
+  if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat || power < 1 || power > 2) return nullptr;
+  if (!PlainWindowKernel::serves(*shape)) return nullptr;
+  shape->algorithm = dnnl::algorithm::pooling_avg_include_padding;
+  shape->power = power;
+  return std::make_unique<NormPoolPlan>(node, std::move(*shape));
 }
 
 std::unique_ptr<NodePlan> plan_global_average(Planner& planner, const Node& node) {

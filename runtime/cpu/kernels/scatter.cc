@@ -445,6 +445,15 @@ class ScatterPlan final : public NodePlan {
     return true;
   }
 
+  // A reshape of the result, which would be a copy where it is an output of the graph.
+  bool absorb_move(Planner& planner, const Node& node) override {
+    const ValueInfo &from = planner.info(node_.outputs[0]), &to = planner.info(node.outputs[0]);
+    const Definition& definition = planner.define(node);
+    if (from.type != to.type || !definition.has_denotation()) return false;
+    const Output& output = definition.outputs()[0];
+    return planning::keeps_order(output.element, output.position, to.sizes, from.sizes);
+  }
+
   void emit(Planner& planner, ValueId result) override {
     const DataType type = planner.info(result).type, indices = planner.info(indices_).type;
     const auto filled = same_everywhere(planner, node_.inputs[0]);

@@ -51,6 +51,23 @@ struct RowLoops {
   // >= 1.
   void (*taps_maximum)(float* d, const float* const* s, Count taps, Count n);
   void (*taps_sum)(float* d, const float* const* s, Count taps, Count n, const float* factor);
+  // Windows of rows, for each result q < columns of each row p < rows of each output o < outputs:
+  //   y[o * plane + p * columns + q] = max(low, min(high, bias[o] + addend[o * plane + p * columns + q] + sum over t < taps of
+  //                                                       weights[o * taps + t] * x[p * row_stride + offsets[t] + q]))
+  // Up to four vectors behind the last element must exist; they are not used.
+  struct Windows {
+    const float* x;
+    Count row_stride;
+    const Count* offsets;
+    const float* weights;
+    Count taps;
+    float* y;
+    const float* addend;  // null: zeros
+    Count plane, outputs, rows, columns;
+    const float* bias;
+    float low, high;
+  };
+  void (*window_products)(const Windows& windows);
   // d[p * d_stride + i] = s[i * step + p] for p < step and i < n
   void (*separate)(float* d, Count d_stride, const float* s, Count step, Count n);
 

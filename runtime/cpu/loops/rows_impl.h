@@ -1,4 +1,5 @@
 // The loops of rows.h; see rewright_loops in CMakeLists.txt.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -217,6 +218,80 @@ void taps_sum(float* d, const float* const* s, Count taps, Count n, const float*
       d, s, taps, n, [](V x, V y) { return x + y; }, factor);
 }
 
+// Some rows of results of some outputs, from column `first` on, in registers.
+template <Count kOutputs, Count kRows, Count kVectors>
+inline void products_of_rows(const RowLoops::Windows& w, Count output, Count row, Count first) {
+  V sums[kOutputs][kRows][kVectors];
+  for (Count o = 0; o < kOutputs; ++o)
+    for (auto& of_row : sums[o])
+      for (V& v : of_row) v = V{} + w.bias[output + o];
+  const float* const x = w.x + row * w.row_stride + first;
+  const float* const weights = w.weights + output * w.taps;
+  for (Count t = 0; t < w.taps; ++t) {
+    const float* const from = x + w.offsets[t];
+    V loaded[kRows][kVectors];
+    for (Count r = 0; r < kRows; ++r)
+      for (Count k = 0; k < kVectors; ++k) loaded[r][k] = load(from + r * w.row_stride + k * kLanes);
+    for (Count o = 0; o < kOutputs; ++o) {
+      const V weight = V{} + weights[o * w.taps + t];
+      for (Count r = 0; r < kRows; ++r)
+        for (Count k = 0; k < kVectors; ++k) sums[o][r][k] += weight * loaded[r][k];
+    }
+  }
+  const V low = V{} + w.low, high = V{} + w.high;
+  for (Count o = 0; o < kOutputs; ++o)
+    for (Count r = 0; r < kRows; ++r)
+      for (Count k = 0; k < kVectors; ++k) {
+        const Count column = first + k * kLanes, left = w.columns - column;
+        const Count at = (output + o) * w.plane + (row + r) * w.columns + column;
+        V v = sums[o][r][k];
+        if (w.addend != nullptr) v += left >= kLanes ? load(w.addend + at) : load_some(w.addend + at, left);
+        v = at_most(high, at_least(low, v));
+        if (left >= kLanes)
+          store(w.y + at, v);
+        else
+          store_some(w.y + at, v, left);
+      }
+}
+template <Count kOutputs, Count kVectors>
+inline void products_of_outputs(const RowLoops::Windows& w, Count first, Count& output) {
+  for (; output + kOutputs <= w.outputs; output += kOutputs)
+    for (Count row = 0; row < w.rows; ++row) products_of_rows<kOutputs, 1, kVectors>(w, output, row, first);
+}
+template <Count kVectors>
+inline void products_of_columns(const RowLoops::Windows& w, Count first) {
+  constexpr Count kRows = kVectors > 2 ? 2 : 4;
+  Count output = 0;
+  if constexpr (REWRIGHT_VECTOR_BYTES == 64) products_of_outputs<6, kVectors>(w, first, output);
+  products_of_outputs<4, kVectors>(w, first, output);
+  products_of_outputs<2, kVectors>(w, first, output);
+  for (; output < w.outputs; ++output) {
+    Count row = 0;
+    for (; row + kRows <= w.rows; row += kRows) products_of_rows<1, kRows, kVectors>(w, output, row, first);
+    for (; row < w.rows; ++row) products_of_rows<1, 1, kVectors>(w, output, row, first);
+  }
+}
+void window_products(const RowLoops::Windows& w) {
+  constexpr Count kMost = REWRIGHT_VECTOR_BYTES == 64 ? 4 : 3;  // four outputs by so many vectors, and what they read
+  for (Count first = 0; first < w.columns;) {
+    const Count left = w.columns - first, vectors = (left + kLanes - 1) / kLanes;
+    if (vectors > kMost && vectors < 2 * kMost) {  // two blocks of about one size
+      (vectors + 1) / 2 == kMost ? products_of_columns<kMost>(w, first) : products_of_columns<kMost - 1>(w, first);
+      first += (vectors + 1) / 2 == kMost ? kMost * kLanes : (kMost - 1) * kLanes;
+      continue;
+    }
+    if (vectors >= kMost)
+      products_of_columns<kMost>(w, first);
+    else if (vectors == 3)
+      products_of_columns<3>(w, first);
+    else if (vectors == 2)
+      products_of_columns<2>(w, first);
+    else
+      products_of_columns<1>(w, first);
+    first += std::min(vectors, kMost) * kLanes;
+  }
+}
+
 template <Count kStep>
 inline void separate_by(float* d, Count d_stride, const float* s, Count n) {
 #pragma GCC ivdep
@@ -241,8 +316,9 @@ float peak(float x, Count n) {
   return total;
 }
 
-constexpr RowLoops kTable{swish,          softplus,   mish,         gelu,     gelu_tanh, copy, scale_columns,      scale_row,
-                          window_maximum, window_sum, taps_maximum, taps_sum, separate,  peak, 2 * kChains* kLanes};
+constexpr RowLoops kTable{
+    swish,          softplus,   mish,         gelu,     gelu_tanh,       copy,     scale_columns, scale_row,
+    window_maximum, window_sum, taps_maximum, taps_sum, window_products, separate, peak,          2 * kChains* kLanes};
 
 }  // namespace
 

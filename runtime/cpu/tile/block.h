@@ -17,7 +17,7 @@ struct Instruction {
     kLoad,        // operand at an affine address
     kGather,      // operand at the addresses in arguments[0]
     kGatherAxis,  // operand at an affine address, plus `apart` times the position of the index arguments[0] as of kPosition
-    // Read register `other` of the block `child`:
+    // Read register `other` of the block `child`, as kSelectSpan may:
     kGatherRows,  // operand at the row's address, plus arguments[0], or an affine address if that is absent
     kSpread,      // the row's value, for all elements of the row
     kRepeat,      // the value for an element of a row, for all rows
@@ -40,7 +40,9 @@ struct Instruction {
     kLess,
     kLessEqual,  // for arguments of either kind; the result is an integer
     kSelect,
-    kSelectSpan,   // arguments[0] where the affine expression is below 0, or 0 if `number` is 1, else arguments[1]
+    // arguments[0] where the affine expression, plus the row's number if there is a child, is below 0, or is 0 if `number` is
+    // 1; else arguments[1]
+    kSelectSpan,
     kSelectEqual,  // of reals: arguments[2] where the first two are equal, else arguments[3]
     kSelectLess,
     kSelectLessEqual,

@@ -77,6 +77,8 @@ class BoxCompiler {
   int emit_add(const ElementNode& e, int block);
 
   int emit_function(const ElementNode& e, int block);
+  int emit_tanh_softplus(const ElementNode& softplus, int block);
+  int emit_roots(double exponent, int x, int block);
   int function(const Function& f, const ElementNode& e, bool integer_arguments, int block, int a, int b);
 
   int emit_reduction(const Element& e, int block);
@@ -85,6 +87,7 @@ class BoxCompiler {
   // ---- Guards
   static constexpr int kAlways = -1, kNever = -2;
   int emit_conditions(const std::vector<Condition>& conditions, int block);
+  int emit_difference(const Index& difference, int block);
 
   // Emits code under a guard: it is also computed at positions where its result is not used.
   template <class Emit>

@@ -1,5 +1,6 @@
 // Operations, functions and reductions.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -91,6 +92,8 @@ int BoxCompiler::emit_function(const ElementNode& e, int block) {
   namespace fn = functions;
   using In = Instruction::Kind;
   const Function& f = *e.function;
+  if (&f == &fn::tanh && e.arguments[0]->kind == Kind::kApply && e.arguments[0]->function == &fn::softplus)
+    return emit_tanh_softplus(*e.arguments[0], block);
   const int a = emit(e.arguments[0], block);
   const bool integer_arguments = e.arguments[0]->scalar != Scalar::kReal;
   if (f.arity == 2) {
@@ -101,6 +104,7 @@ int BoxCompiler::emit_function(const ElementNode& e, int block) {
       if (exponent == 2) return add(block, In::kMultiply, false, a, a);
       if (exponent == 3) return add(block, In::kMultiply, false, add(block, In::kMultiply, false, a, a), a);
       if (exponent == -1) return add(block, In::kDivide, false, real_constant(block, 1), a);
+      if (const int roots = emit_roots(exponent, a, block); roots >= 0) return roots;
     }
     const int b = emit(e.arguments[1], block);
     if (&f == &fn::equal) return add(block, In::kEqual, true, a, b);
@@ -119,6 +123,44 @@ int BoxCompiler::emit_function(const ElementNode& e, int block) {
     return add(block, std::move(i));
   }
   return function(f, e, integer_arguments, block, a, -1);
+}
+
+// tanh(log(1 + e)) = m / (m + 2) with m = e (e + 2), which avoids two functions and their cancellation. From exponents of 30 on
+// it is 1 in all types.
+int BoxCompiler::emit_tanh_softplus(const ElementNode& softplus, int block) {
+  using In = Instruction::Kind;
+  const int x = emit(softplus.arguments[0], block), two = real_constant(block, 2);
+  Instruction i{In::kUnary};
+  i.function = &functions::exp;
+  i.arguments[0] = add(block, In::kMinimum, false, x, real_constant(block, 30));
+  const int e = add(block, std::move(i));
+  const int m = add(block, In::kMultiply, false, e, add(block, In::kAdd, false, e, two));
+  return add(block, In::kDivide, false, m, add(block, In::kAdd, false, m, two));
+}
+
+// Powers with exponents that are multiples of a quarter, by square roots; -1 for others. Those of -infinity are what they are
+// of infinity, and those of -0 what they are of 0.
+int BoxCompiler::emit_roots(double exponent, int x, int block) {
+  using In = Instruction::Kind;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double size = std::fabs(exponent);
+  if (size != 0.25 && size != 0.5 && size != 0.75 && size != 1.5) return -1;
+  const auto root = [&](int of) {
+    Instruction i{In::kUnary};
+    i.function = &functions::sqrt;
+    i.arguments[0] = of;
+    return add(block, std::move(i));
+  };
+  const int square = root(x);
+  int power = size == 1.5 ? x : square;
+  if (size == 0.25 || size == 0.75) power = root(square);
+  if (size == 0.75 || size == 1.5)
+    power = add(block, In::kMultiply, false, square, power);
+  else
+    power = add(block, In::kAdd, false, power, real_constant(block, 0));
+  if (exponent < 0) power = add(block, In::kDivide, false, real_constant(block, 1), power);
+  const int is_least = add(block, In::kEqual, true, x, real_constant(block, -kInfinity));
+  return add(block, In::kSelect, false, is_least, real_constant(block, exponent < 0 ? 0 : kInfinity), power);
 }
 
 int BoxCompiler::function(const Function& f, const ElementNode& e, bool integer_arguments, int block, int a, int b) {
@@ -216,7 +258,8 @@ std::vector<int> uses_of(const Block& block) {
   return uses;
 }
 
-// A selection by an affine expression of positions takes one argument along a part of each row, and the other one elsewhere.
+// A selection by an affine expression of positions, or by the sum of one and a number of each row, takes one argument along a
+// part of each row, and the other one elsewhere.
 bool select_span(const Block& block, Instruction& i) {
   using In = Instruction::Kind;
   const auto at = [&](int r) -> const Instruction& { return block.instructions[r]; };
@@ -228,15 +271,22 @@ bool select_span(const Block& block, Instruction& i) {
                        at(condition->arguments[1]).kind == In::kEqual;
   if (negated) condition = &at(condition->arguments[1]);
   const bool compares = condition->kind == In::kEqual || condition->kind == In::kLess || condition->kind == In::kLessEqual;
-  if (!compares || !condition->integer_arguments || at(condition->arguments[0]).kind != In::kIndices) return false;
+  if (!compares || !condition->integer_arguments) return false;
+  const Instruction* position = &at(condition->arguments[0]);
+  const Instruction* row = nullptr;
+  if (position->kind == In::kAdd && at(position->arguments[0]).kind == In::kSpread) {
+    row = &at(position->arguments[0]);
+    position = &at(position->arguments[1]);
+  }
   const Instruction& bound = at(condition->arguments[1]);
-  if (bound.kind != In::kConstant) return false;
-  Affine affine = at(condition->arguments[0]).affine;
+  if (bound.kind != In::kConstant || position->kind != In::kIndices) return false;
+  Affine affine = position->affine;
   affine.constant -= bound.number;
   if (condition->kind == In::kLessEqual) --affine.constant;
   i.kind = In::kSelectSpan;
   i.number = condition->kind == In::kEqual ? 1 : 0;
   i.affine = std::move(affine);
+  if (row != nullptr) i.child = row->child, i.other = row->other;
   i.arguments[0] = i.arguments[1];
   i.arguments[1] = i.arguments[2];
   i.arguments[2] = -1;

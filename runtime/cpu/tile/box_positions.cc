@@ -135,7 +135,7 @@ int BoxCompiler::emit_conditions(const std::vector<Condition>& conditions, int b
     using In = Instruction::Kind;
     const Index left = c.left - c.right;
     const int there = block_for(block, changes(left));
-    const int difference = emit_index(left, there), zero = number(there, 0);
+    const int difference = emit_difference(left, there), zero = number(there, 0);
     int holds = -1;
     switch (c.relation) {
       case Condition::Relation::kLess:
@@ -152,6 +152,22 @@ int BoxCompiler::emit_conditions(const std::vector<Condition>& conditions, int b
     mask = mask == kAlways ? holds : add(block, In::kMultiply, true, mask, holds);
   }
   return mask;
+}
+
+// As emit_index, but as the sum of a number of each row and an affine expression, if it is one (fuse).
+int BoxCompiler::emit_difference(const Index& difference, int block) {
+  if (block != 0 || innermost_ < 0 || difference.is_constant() || variables_.affine(difference))
+    return emit_index(difference, block);
+  Index regular(difference.constant_term()), of_rows;
+  for (const Monomial& m : difference.polynomial()->monomials) {
+    Index term(m.coefficient);
+    for (const AtomPointer& factor : m.factors) term *= Index::atom(factor);
+    (variables_.affine(term) ? regular : of_rows) += term;
+  }
+  if (changes(of_rows).along) return emit_index(difference, block);
+  const int rows = block_for(0, changes(of_rows));
+  const int row = take_over(0, rows, emit_index(of_rows, rows));
+  return add(0, Instruction::Kind::kAdd, true, row, emit_index(regular, 0));
 }
 
 int BoxCompiler::emit_index(const Index& index, int block) {

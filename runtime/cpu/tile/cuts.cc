@@ -11,10 +11,39 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
+// Within a reduction: a cut beyond which the condition holds in all of its steps, if that is more than half of the axis, as for
+// the windows that lie within an image.
+std::optional<Cut> cut_around(const Condition& condition, Affine difference, const Variables& variables, std::size_t axes) {
+  if (condition.relation == Condition::Relation::kLessEqual)
+    --difference.constant;
+  else if (condition.relation != Condition::Relation::kLess)
+    return std::nullopt;
+  std::int64_t most = difference.constant, v = -1;  // most: of all terms but that of axis v; the condition: below 0
+  for (std::size_t k = 0; k < difference.coefficients.size(); ++k) {
+    const std::int64_t c = difference.coefficients[k];
+    if (c == 0) continue;
+    const Range range = variables.range(k);
+    if (range.low >= range.high || (k < axes && v >= 0)) return std::nullopt;
+    if (k < axes)
+      v = static_cast<std::int64_t>(k);
+    else
+      most += c * (c > 0 ? range.high - 1 : range.low);
+  }
+  if (v < 0) return std::nullopt;
+  const std::int64_t a = difference.coefficients[static_cast<std::size_t>(v)];
+  const Range range = variables.range(static_cast<std::size_t>(v));
+  // a * i + most < 0: up to before -most / a, rounded up, or from behind -most / a, rounded down, on.
+  const std::int64_t at = a > 0 ? -planning::floor_quotient(most, a) : planning::floor_quotient(most, -a) + 1;
+  const std::int64_t held = a > 0 ? at - range.low : range.high - at;
+  if (at <= range.low || at >= range.high || 2 * held <= range.high - range.low) return std::nullopt;
+  return Cut{static_cast<std::size_t>(v), at};
+}
+
 std::optional<Cut> cut_for(const Condition& condition, const Variables& variables, std::size_t axes) {
   const auto difference = variables.affine(condition.left - condition.right);
   if (!difference) return std::nullopt;
   const int v = difference->variable();
+  if (v == -2) return cut_around(condition, *difference, variables, axes);
   if (v < 0 || static_cast<std::size_t>(v) >= axes) return std::nullopt;
   const std::int64_t a = difference->coefficients[v], c = difference->constant;
   // The first v at which a*v + c > t (a > 0) or <= t (a < 0), for the relation's threshold t.
@@ -67,6 +96,14 @@ std::optional<Cut> find_cut(const Element& e, const Variables& variables, std::s
       if (const auto cut = find_cut(e->arguments[branch], variables, axes, operands, seen)) return cut;
     }
     return std::nullopt;
+  }
+  if (e->kind == Kind::kReduce) {
+    const auto bound = variables.affine(e->bound);
+    const Atom* const variable = e->index.as_atom();
+    if (!bound || !bound->is_constant() || variable == nullptr) return std::nullopt;
+    Variables within = variables;
+    within.add(variable->id, {0, bound->constant});
+    return find_cut(e->arguments[0], within, axes, operands, seen);
   }
   if (e->kind == Kind::kRead && e->zero_outside)
     if (const auto cut = first_cut(inside_conditions(*e, operands[e->operand].sizes), all)) return cut;

@@ -82,6 +82,14 @@ std::pair<Count, Count> zeros(Count first, Count step, Count n) {
   return first % step == 0 && at >= 0 && at < n ? std::pair{at, at + 1} : std::pair{Count{0}, Count{0}};
 }
 
+// A sum that is not wrong however far from 0 the row's number is.
+Count saturated_sum(Count a, std::int64_t of_row) {
+  constexpr Count kMost = Count{1} << 62;
+  Count sum = 0;
+  if (__builtin_add_overflow(a, of_row, &sum)) return of_row < 0 ? -kMost : kMost;
+  return std::clamp(sum, -kMost, kMost);
+}
+
 bool is_comparison(In kind) { return kind == In::kEqual || kind == In::kLess || kind == In::kLessEqual; }
 
 }  // namespace
@@ -117,6 +125,10 @@ void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) c
         reduce(c, b, r, tile);
         break;
       case In::kSelectSpan:
+        if (const int rows = block.instructions[r].child; rows >= 0 && !has_rows) {
+          evaluate_rows(c, rows, tile);
+          has_rows = true;
+        }
         with_loops(c, block.instructions[r], [&](const auto&, auto zero) { select_span<decltype(zero)>(c, b, r, tile); });
         break;
       default:
@@ -254,8 +266,10 @@ void Executor<R>::select_span(const Context& c, int b, int r, const Tile& tile) 
   T* const d = values<T>(c, b, r);
   const T *const within = values<T>(c, b, i.arguments[0]), *const outside = values<T>(c, b, i.arguments[1]);
   const Count origin = start(i.affine, c);
+  const std::int64_t* row = i.child < 0 ? nullptr : integers(c, i.child, i.other);
   for_each_row(i.affine, tile, [&](Count at, Count to, Count step, Count n) {
-    const auto [first, last] = i.number == 1 ? zeros(origin + at, step, n) : negatives(origin + at, step, n);
+    const Count begin = saturated_sum(origin + at, row == nullptr ? 0 : *row++);
+    const auto [first, last] = i.number == 1 ? zeros(begin, step, n) : negatives(begin, step, n);
     std::copy_n(outside + to, first, d + to);
     std::copy_n(within + to + first, last - first, d + to + first);
     std::copy_n(outside + to + last, n - last, d + to + last);

@@ -258,10 +258,38 @@ inline void accumulate(T* y, const T* x, Count stride, Count rows, typename Arit
     accumulate_rows<kTogether>(y + r * stride, x + r * stride, stride, totals, exclusive, n, f);
   for (; r < rows; ++r) accumulate_rows<1>(y + r * stride, x + r * stride, stride, totals, exclusive, n, f);
 }
+// Totals of floats stay in registers for all rows, some columns at a time; returns how many columns are done.
+template <bool kProduct, bool kExclusive>
+inline Count accumulate_floats(float* y, const float* x, Count stride, Count rows, double* totals, Count n) {
+  constexpr Count kWidth = REWRIGHT_VECTOR_BYTES / sizeof(double), kVectors = REWRIGHT_VECTOR_BYTES == 64 ? 16 : 8;
+  typedef double Totals __attribute__((vector_size(kWidth * sizeof(double)), aligned(8), may_alias));
+  typedef float Floats __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));
+  Count c = 0;
+  for (; c + kVectors * kWidth <= n; c += kVectors * kWidth) {
+    Totals total[kVectors];
+    for (Count k = 0; k < kVectors; ++k) total[k] = *reinterpret_cast<const Totals*>(totals + c + k * kWidth);
+    for (Count r = 0; r < rows; ++r)
+      for (Count k = 0; k < kVectors; ++k) {
+        const Count at = r * stride + c + k * kWidth;
+        const Totals next = __builtin_convertvector(*reinterpret_cast<const Floats*>(x + at), Totals), before = total[k];
+        total[k] = kProduct ? before * next : before + next;
+        *reinterpret_cast<Floats*>(y + at) = __builtin_convertvector(kExclusive ? before : total[k], Floats);
+      }
+    for (Count k = 0; k < kVectors; ++k) *reinterpret_cast<Totals*>(totals + c + k * kWidth) = total[k];
+  }
+  return c;
+}
 template <class T>
 void run_on(T* y, const T* x, Count stride, Count rows, typename Arithmetic<T>::Total* totals, bool product, bool exclusive,
             Count n) {
   using Total = typename Arithmetic<T>::Total;
+  if constexpr (std::is_same_v<T, float>) {
+    const auto in_registers = product     ? exclusive ? accumulate_floats<true, true> : accumulate_floats<true, false>
+                                  : exclusive ? accumulate_floats<false, true>
+                                          : accumulate_floats<false, false>;
+    const Count done = in_registers(y, x, stride, rows, totals, n);
+    y += done, x += done, totals += done, n -= done;
+  }
   const auto run = [&](auto f) { accumulate(y, x, stride, rows, totals, exclusive, n, f); };
   if constexpr (std::is_integral_v<T>) {
     if (product) return run([](I a, I b) { return I(std::uint64_t(a) * std::uint64_t(b)); });

@@ -320,6 +320,9 @@ class Narrowing {
       case In::kReduce:
         if (i.integer && blocks_[i.child].reduction != Reduction::kSum) exact(i.child, blocks_[i.child].result);
         return;
+      case In::kSelectSpan:
+        if (i.child >= 0) need(i.child, i.other, kWide);
+        return;
       case In::kSelect:
         exact(b, i.arguments[0]);
         if (!i.integer) need(b, i.arguments[0], reals_);

@@ -3,6 +3,7 @@
 
 #include "runtime/cpu/kernels/convolution/convolution_steps.h"
 #include "runtime/cpu/kernels/convolution/convolution_timing.h"
+#include "runtime/cpu/loops/convolution_loops.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 
 namespace rewright::cpu {
@@ -74,8 +75,15 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   }
 
   // With few channels, both layouts are read.
-  LayoutNeeds layout_needs(const Planner&) const override {
+  LayoutNeeds layout_needs(const Planner& planner) const override {
     LayoutNeeds needs{kNoSuchKernel, 0};
+    if (may_be_plain(planner)) {
+      constexpr double kOthers = 55;  // multiplications of others than depthwise ones, a nanosecond
+      const ImageShape image = *convolution_.image();
+      const double last = is_by_channel(image) ? depthwise_nanoseconds(image) : multiplications(image) / kOthers;
+      const double plain = plain_convolution_nanoseconds(image, loops_for<ConvolutionLoops>(planner.options().isa).lanes);
+      needs.plain = std::max(0.0, plain - last), needs.channels_last = std::max(0.0, last - plain);
+    }
     if (convolution_.shape.x[1] >= kFewChannels) needs.operands.push_back(convolution_.input);
     std::vector<const FoldedConvolution*> convolutions;
     collect(convolutions);
@@ -96,6 +104,8 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       add_library_convolution(planner, convolution_, result, false);
     } else if (pointwise_) {
       add_separable_convolution(planner, convolution_, pointwise_->convolution_, result);
+    } else if (const auto layout = planner.assigned_layout(result); layout && layout->plain() && may_be_plain(planner)) {
+      add_plain_convolution(planner, convolution_, result);
     } else if (convolution_.is_by_channel()) {
       const FoldedConvolution* const only = &convolution_;
       add_depthwise_convolutions(planner, {&only, 1}, result);
@@ -105,6 +115,17 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   }
 
  private:
+  // With one axis too, but not with three.
+  bool may_be_plain(const Planner& planner) const {
+    if (pointwise_ || !parallel_.empty() || convolution_.shape.transposed || convolution_.shape.x.size() > 4) return false;
+    const std::optional<ImageShape> image = convolution_.image();
+    return image && has_few_channels(*image) && convolution_.epilogue.simple(planner.options().isa).has_value();
+  }
+  static double multiplications(const ImageShape& s) {
+    return static_cast<double>(s.images * s.outputs * s.out_height * s.out_width * (s.channels / s.group)) *
+           static_cast<double>(s.kernel[0] * s.kernel[1]);
+  }
+
   Epilogue epilogue_without_parallel() const {
     Epilogue result = convolution_.epilogue;
     for (const auto& [addend, plan] : parallel_) result = result.without(addend);

@@ -18,6 +18,8 @@ void add_transposed_convolution(Planner& planner, const FoldedConvolution& convo
 // The sum of convolutions of the same image, all depthwise or all 1x1; the epilogue is the last one's.
 void add_depthwise_convolutions(Planner& planner, std::span<const FoldedConvolution* const> convolutions, ValueId result);
 void add_parallel_convolutions(Planner& planner, std::span<const FoldedConvolution* const> convolutions, ValueId result);
+// A convolution with all tensors row-major.
+void add_plain_convolution(Planner& planner, const FoldedConvolution& convolution, ValueId result);
 // A depthwise convolution followed by a 1x1 convolution; the result between is not stored.
 void add_separable_convolution(Planner& planner, const FoldedConvolution& depthwise, const FoldedConvolution& pointwise,
                                ValueId result);

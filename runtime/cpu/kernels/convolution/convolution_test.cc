@@ -87,6 +87,43 @@ TEST_CASE("convolutions by channels, of random shapes") {
     }
 }
 
+TEST_CASE("convolutions of few channels of images as ONNX has them, of random shapes") {
+  // From pixels whose channels follow each other to planes, or back.
+  const auto moved = [](const std::vector<float>& from, std::int64_t images, std::int64_t rows, std::int64_t columns) {
+    std::vector<float> to;
+    for (std::int64_t n = 0; n < images; ++n)
+      for (std::int64_t c = 0; c < columns; ++c)
+        for (std::int64_t r = 0; r < rows; ++r) to.push_back(from[static_cast<std::size_t>((n * rows + r) * columns + c)]);
+    return to;
+  };
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_depthwise(c);
+      if (seed % 4 == 0) c.s.height = c.pick(40, 120), c.s.width = c.pick(30, 150);  // several bands of rows
+      if (seed % 4 < 2)
+        c.s.group = c.pick(1, 2), c.s.channels = c.s.group * c.pick(1, 4), c.s.outputs = c.s.group * c.pick(1, 13);
+      c.finish = {};
+      c.fill();
+      REQUIRE(cpu::has_few_channels(c.s));
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
+      if (seed % 7 == 0)
+        for (const float special : {kNan, kInf, -kInf, 1e-41f}) c.x[c.random() % c.x.size()] = special;
+      const float floor = seed % 2 ? 0 : -kInf;
+      const auto kernel = cpu::make_plain_convolution({c.s, c.given(), c.finish, floor}, isa);
+      const std::int64_t pixels = c.s.height * c.s.width, results = c.s.out_height * c.s.out_width;
+      const std::vector<float> x = c.x, addend = c.addend;
+      c.x = moved(x, c.s.images, pixels, c.s.channels);
+      if (c.finish.addend) c.addend = moved(addend, c.s.images, results, c.s.outputs);
+      c.run(*kernel, 1 + static_cast<int>(seed % 3));
+      c.x = x, c.addend = addend, c.y = moved(c.y, c.s.images, c.s.outputs, results);
+      for (float& v : c.x)
+        if (v < floor) v = floor;
+      CHECK(c.error() < 1e-6);
+    }
+}
+
 // 3x3 and 1x1 windows over the same pixels: their sum is a 3x3 window.
 TEST_CASE("sums of convolutions by channels, of random shapes") {
   for (const Isa isa : tested_isas())

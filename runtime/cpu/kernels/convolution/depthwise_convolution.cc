@@ -46,7 +46,7 @@ class DepthwiseRows {
   std::int64_t count() const { return s_.images * s_.out_height; }
   std::int64_t elements() const { return s_.out_width * s_.channels; }  // of a row
   double nanoseconds() const {                                          // of all, on one thread
-    return static_cast<double>(count() * elements() * s_.kernel[0] * s_.kernel[1]) / kMultiplications;
+    return depthwise_nanoseconds(s_);
   }
 
   void compute(const float* x, std::int64_t row, float* y, const float* addend) const {
@@ -219,6 +219,11 @@ class Separable final : public Kernel {
 bool is_by_channel(const ImageShape& s) {
   return s.group == s.channels && s.outputs == s.channels && (s.dilations[1] == 1 || s.strides[1] == 1) &&
          loops_for<ConvolutionLoops>(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
+}
+
+double depthwise_nanoseconds(const ImageShape& s) {
+  const std::int64_t results = s.images * s.out_height * s.out_width * s.channels;
+  return static_cast<double>(results * s.kernel[0] * s.kernel[1]) / kMultiplications;
 }
 
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa) {

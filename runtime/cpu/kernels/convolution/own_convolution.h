@@ -68,6 +68,12 @@ struct DepthwiseConvolution {
 // The sum of convolutions of the same image with results of one size. Uses the first one's addend, and the last one's bounds
 // and function.
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa);
+double depthwise_nanoseconds(const ImageShape& shape);  // on one thread
+// Convolutions of few channels in each group, with all tensors row-major, and their time on one thread, for vectors of so many
+// lanes.
+bool has_few_channels(const ImageShape& shape);
+std::unique_ptr<Kernel> make_plain_convolution(const DepthwiseConvolution& convolution, Isa isa);
+double plain_convolution_nanoseconds(const ImageShape& shape, std::int64_t lanes);
 // A depthwise convolution followed by a 1x1 convolution to `outputs` channels, some rows at a time. The result between is not
 // stored and has no addend.
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,

@@ -89,6 +89,14 @@ void add_depthwise_convolutions(Planner& planner, std::span<const FoldedConvolut
   add_step(planner, last.input, last.epilogue, std::move(kernel), target);
 }
 
+void add_plain_convolution(Planner& planner, const FoldedConvolution& c, ValueId result) {
+  auto kernel = make_plain_convolution({*c.image(), c.weights(planner), c.finish(planner), c.floor}, planner.options().isa);
+  std::vector<int> inputs{planner.storage(c.input, kPlain)};
+  for (const ValueId v : c.epilogue.additions()) inputs.push_back(planner.storage(v, kPlain));
+  const int target = planner.add_value(result, kPlain);
+  planner.add_step(std::move(kernel), std::move(inputs), {target});
+}
+
 void add_separable_convolution(Planner& planner, const FoldedConvolution& depthwise, const FoldedConvolution& pointwise,
                                ValueId result) {
   const DepthwiseConvolution first{*depthwise.image(), depthwise.weights(planner), depthwise.finish(planner), depthwise.floor};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 #include "runtime/planning/node_shapes.h"
 
 namespace rewright::cpu {
@@ -83,7 +84,7 @@ std::optional<Placement> placement(const planning::ConvolutionNode& c) {
 
 class PlacedColumnsKernel final : public Kernel {
  public:
-  explicit PlacedColumnsKernel(Placement placement) : p_(std::move(placement)) {}
+  PlacedColumnsKernel(Placement placement, Isa isa) : p_(std::move(placement)), loops_(real_loops<float>(isa)) {}
 
   void run(const Call& call) const override {
     const double work = static_cast<double>(p_.images) * static_cast<double>(p_.elements + p_.results);
@@ -95,7 +96,10 @@ class PlacedColumnsKernel final : public Kernel {
       for (const Placement::Run& run : p_.runs) {
         const float* from = x + run.from;
         float* to = y + run.to;
-        for (Count i = 0; i < run.count; ++i) to[i * to_step] += from[i * from_step];
+        if (from_step == 1 && to_step == 1)
+          loops_.add(to, to, from, run.count);
+        else
+          for (Count i = 0; i < run.count; ++i) to[i * to_step] += from[i * from_step];
       }
     });
   }
@@ -103,6 +107,7 @@ class PlacedColumnsKernel final : public Kernel {
  private:
   static constexpr double kElements = 1;  // per nanosecond
   Placement p_;
+  const RealLoops<float>& loops_;
 };
 
 class PlacedColumnsPlan final : public NodePlan {
@@ -110,7 +115,8 @@ class PlacedColumnsPlan final : public NodePlan {
   PlacedColumnsPlan(const Node& node, Placement placement) : node_(node), placement_(std::move(placement)) {}
   void emit(Planner& planner, ValueId result) override {
     const int x = planner.storage(node_.inputs[0], kPlain);
-    planner.add_step(std::make_unique<PlacedColumnsKernel>(std::move(placement_)), {x}, {planner.add_value(result, kPlain)});
+    planner.add_step(std::make_unique<PlacedColumnsKernel>(std::move(placement_), planner.options().isa), {x},
+                     {planner.add_value(result, kPlain)});
   }
 
  private:

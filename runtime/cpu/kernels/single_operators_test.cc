@@ -1,0 +1,132 @@
+// Operators by themselves whose elements are found or compared by their positions, or are roots: against the interpreter.
+#include <limits>
+
+#include "operators/testing/share.h"
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using namespace rewright::cpu;
+using rewright::testing::node;
+using KernelBuilder = rewright::testing::GraphBuilder;
+
+namespace {
+
+// Values that functions of reals treat in a way of their own.
+void put_special(KernelBuilder& b, Tensor& tensor) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  auto elements = tensor.mutable_data<float>();
+  for (const float special : {nan, inf, -inf, 0.0f, -0.0f, 1e-41f, -3.0f})
+    elements[static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(elements.size()) - 1))] = special;
+}
+
+}  // namespace
+
+TEST_CASE("pads of all modes and types are the elements of the tensor") {
+  const DataType types[]{DataType::kFloat, DataType::kUint8, DataType::kHalf, DataType::kInt64, DataType::kDouble};
+  const std::string modes[]{"reflect", "edge", "wrap", "constant"};
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const auto rank = static_cast<std::size_t>(b.pick(1, 4));
+    Sizes sizes;
+    Indices before, behind;
+    for (std::size_t a = 0; a < rank; ++a) {
+      sizes.push_back(a + 1 == rank && seed % 3 != 0 ? b.pick(20, 90) : b.pick(1, 12));
+      const bool touched = b.pick(0, 2) > 0;
+      // Also more than the size, and fewer than none.
+      before.emplace_back(touched ? b.pick(-sizes[a] / 3, 2 * sizes[a]) : 0);
+      behind.emplace_back(touched ? b.pick(-sizes[a] / 3, sizes[a]) : 0);
+    }
+    const ValueId x = b.input(types[seed % 5], sizes);
+    ValueId y = node(b.graph, "Pad", {x}, {{"pads_begin", before}, {"pads_end", behind}, {"mode", modes[seed % 4]}})[0];
+    if (seed % 5 == 0 && b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
+    b.check(y);
+  }
+}
+
+TEST_CASE("pads by reflection of rows are runs of memory, on the last axis, before it and on both") {
+  for (const auto& [rows, columns] : {std::pair(0, 3), {3, 0}, {2, 2}}) {
+    KernelBuilder b(static_cast<unsigned>(10 * rows + columns));
+    const Indices pads{0, rows, columns};
+    const ValueId x = b.input({300, 20, 70});
+    b.check(node(b.graph, "Pad", {x}, {{"pads_begin", pads}, {"pads_end", pads}, {"mode", std::string("reflect")}})[0]);
+    SessionOptions options;
+    options.profile = true;
+    const auto session = cpu_backend().prepare(b.graph, options);
+    session->run(b.inputs);
+    REQUIRE(session->profile().size() == 1);
+    CHECK(session->profile()[0].loops.empty());  // no generated code
+  }
+}
+
+TEST_CASE("one element of each row is hot, wherever the axis is, and none for positions outside") {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const DataType types[]{DataType::kFloat, DataType::kInt64, DataType::kUint8, DataType::kHalf, DataType::kBool};
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t depth = seed % 2 ? b.pick(1, 12) : b.pick(13, 300), rank = b.pick(0, 3);
+    Sizes sizes;
+    for (std::int64_t a = 0; a < rank; ++a) sizes.push_back(b.pick(1, seed % 2 ? 12 : 5));
+    std::vector<std::int64_t> hot;
+    for (std::int64_t n = 0; n < element_count(sizes); ++n) {
+      const std::int64_t far[]{Limits::min(), Limits::max(), depth, -depth - 1, -depth, depth - 1};
+      hot.push_back(b.pick(0, 9) == 0 ? far[b.pick(0, 5)] : b.pick(-depth, depth - 1));
+    }
+    const bool short_indices = b.pick(0, 1) == 0;
+    for (std::int64_t& h : hot)
+      if (short_indices) h = std::clamp<std::int64_t>(h, INT32_MIN, INT32_MAX);
+    const DataType of_indices = short_indices ? DataType::kInt32 : DataType::kInt64;
+    b.inputs.push_back(Tensor::from_integers(of_indices, sizes, hot));
+    const ValueId indices = b.graph.add_input("hot", {of_indices, to_indices(sizes)});
+    const ValueId values = b.input(types[seed % 5], {2}, 0, 5);
+    const std::int64_t axis = seed % 3 == 0 ? -1 : b.pick(-rank - 1, rank);
+    b.check(node(b.graph, "OneHot", {indices, values}, {{"axis", Index(axis)}, {"depth", Index(depth)}})[0]);
+  }
+}
+
+TEST_CASE("norms of windows, with all exponents and types") {
+  const DataType types[]{DataType::kFloat, DataType::kFloat, DataType::kDouble, DataType::kHalf};
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::size_t rank = 1 + seed % 3;
+    Sizes x{b.pick(1, 2), b.pick(1, 9)};
+    for (std::size_t a = 0; a < rank; ++a) x.push_back(b.pick(7, seed % 5 ? 12 : 40));
+    const ValueId input = b.input(types[seed % 4], x);
+    if (seed % 4 == 0 && b.pick(0, 1) == 0) put_special(b, b.inputs[0]);
+    const std::vector<std::pair<std::string, AttributeValue>> attributes{
+        {"kernel", b.list(rank, 1, 4)},     {"strides", b.list(rank, 1, 3)},  {"dilations", b.list(rank, 1, 2)},
+        {"pads_begin", b.list(rank, 0, 2)}, {"pads_end", b.list(rank, 0, 2)}, {"ceil_mode", b.pick(0, 1) == 1},
+        {"p", Index(b.pick(1, 3))}};
+    b.check(node(b.graph, "LpPool", {input}, attributes)[0], seed % 4 == 3 ? 2e-3 : 5e-5);
+  }
+}
+
+TEST_CASE("powers of all numbers with exponents that are multiples of a quarter") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const ValueId x = b.input(DataType::kFloat, {b.pick(1, 9), b.pick(8, 300)}, seed % 2 ? 0 : -2, 1e3);
+    put_special(b, b.inputs[0]);
+    const std::vector<double> exponent{static_cast<double>(b.pick(-8, 12)) / 4};
+    const ValueId power = b.graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, exponent));
+    b.check(node(b.graph, "Pow", {x, power})[0], 1e-6);
+  }
+}
+
+TEST_CASE("normalization by neighbouring channels, also where these are few") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    Sizes sizes{b.pick(1, 3), b.pick(1, 24)};
+    for (std::int64_t a = b.pick(0, 2); a > 0; --a) sizes.push_back(b.pick(1, 30));
+    const ValueId x = b.input(seed % 4 == 3 ? DataType::kDouble : DataType::kFloat, sizes);
+    b.check(node(b.graph, "LRN", {x},
+                 {{"size", Index(b.pick(1, 9))},
+                  {"alpha", Real(static_cast<double>(b.pick(1, 40)) / 8)},
+                  {"beta", Real(static_cast<double>(b.pick(1, 16)) / 8)},
+                  {"bias", Real(static_cast<double>(b.pick(1, 4)))}})[0],
+            1e-5);
+  }
+}
