@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,15 +32,38 @@ bool are_finite(const T* x, std::int64_t count) {
   return sum == 0;
 }
 
+// Four rows of four elements.
+inline void transpose_square(float* to, std::int64_t to_rows, const float* from, std::int64_t from_rows) {
+  using V = Together<float>::Type;
+  const auto row = [&](std::int64_t r) { return reinterpret_cast<const V*>(from + r * from_rows); };
+  const V a = *row(0), b = *row(1), c = *row(2), d = *row(3);
+  const V low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const V low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const auto column = [&](std::int64_t n) { return reinterpret_cast<V*>(to + n * to_rows); };
+  *column(0) = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  *column(1) = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  *column(2) = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  *column(3) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+}
+
 // to[column, row] = from[row, column], some lines of the cache at a time; rows are so far apart.
 template <class To, class T>
 void transpose(To* to, std::int64_t to_rows, const T* from, std::int64_t from_rows, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kBlock = 8;
+  constexpr std::int64_t kSide = Together<float>::kCount;
   for (std::int64_t r = 0; r < rows; r += kBlock)
-    for (std::int64_t q = 0; q < columns; q += kBlock)
+    for (std::int64_t q = 0; q < columns; q += kBlock) {
+      if constexpr (std::is_same_v<To, float> && std::is_same_v<T, float>)
+        if (r + kBlock <= rows && q + kBlock <= columns) {
+          for (std::int64_t c = q; c < q + kBlock; c += kSide)
+            for (std::int64_t i = r; i < r + kBlock; i += kSide)
+              transpose_square(to + c * to_rows + i, to_rows, from + i * from_rows + c, from_rows);
+          continue;
+        }
       for (std::int64_t c = q; c < std::min(columns, q + kBlock); ++c)
         for (std::int64_t i = r; i < std::min(rows, r + kBlock); ++i)
           to[c * to_rows + i] = static_cast<To>(from[i * from_rows + c]);
+    }
 }
 
 // Images with the channels of a pixel side by side: a region's samples are sums, or maxima, of pixels. Only those that are

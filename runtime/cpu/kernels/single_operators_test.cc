@@ -103,6 +103,22 @@ TEST_CASE("norms of windows, with all exponents and types") {
   }
 }
 
+TEST_CASE("reals as integers and truth values of all widths, far outside of them too") {
+  const DataType types[]{DataType::kInt8,   DataType::kUint8, DataType::kInt16, DataType::kUint16,
+                         DataType::kUint32, DataType::kInt32, DataType::kInt64, DataType::kBool};
+  for (unsigned seed = 0; seed < testing::instances(64); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const double most = seed % 3 == 0 ? 100 : seed % 3 == 1 ? 4e9 : 1e20;
+    const DataType from = seed % 5 == 0 ? DataType::kDouble : DataType::kFloat;
+    ValueId x = b.input(from, {b.pick(1, 40), b.pick(1, 60)}, -most, most);
+    if (from == DataType::kFloat && seed % 2 == 0) put_special(b, b.inputs[0]);
+    if (b.pick(0, 1) == 0) x = node(b.graph, "Abs", {x})[0];
+    if (b.pick(0, 2) == 0) x = node(b.graph, "Transpose", {x}, {{"perm", Indices{1, 0}}})[0];
+    b.check(node(b.graph, "Cast", {x}, {{"to", types[seed % 8]}})[0]);
+  }
+}
+
 TEST_CASE("powers of all numbers with exponents that are multiples of a quarter") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);

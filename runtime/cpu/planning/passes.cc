@@ -10,6 +10,7 @@
 #include "operators/definitions/resample.h"
 #include "operators/readings/operation_count.h"
 #include "runtime/cpu/planning/kernels.h"
+#include "runtime/cpu/planning/known_numbers.h"
 #include "runtime/cpu/planning/known_values.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/recognitions.h"
@@ -168,6 +169,7 @@ Tensor handed_on(const Graph& graph, const Node& node) {
 }
 
 constexpr Pass kPasses[] = {
+    {"known numbers", [](Graph graph, const PlanOptions&) { return with_known_numbers(std::move(graph)); }},
     {"what outputs need", without_unneeded},
     {"half and bfloat16 in float", without_short_floats},
     {"dequantizations by use", with_dequantizations_by_use},

@@ -19,7 +19,7 @@ struct Instruction {
     kGatherAxis,  // operand at an affine address, plus `apart` times the position of the index arguments[0] as of kPosition
     // Read register `other` of the block `child`, as kSelectSpan may:
     kGatherRows,  // operand at the row's address, plus arguments[0], or an affine address if that is absent
-    kSpread,      // the row's value, for all elements of the row
+    kSpread,      // the row's value, for all elements of the row; it is the same in all rows if `number` is 1
     kRepeat,      // the value for an element of a row, for all rows
     kIndices,     // the affine expression itself as integers
     kConstant,

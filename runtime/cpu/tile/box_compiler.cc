@@ -135,12 +135,13 @@ int BoxCompiler::block_for(int block, const Changes& c) {
   return part;
 }
 
-int BoxCompiler::take_over(int block, int from, int r) {
+int BoxCompiler::take_over(int block, int from, int r, bool uniform) {
   if (from == block) return r;
   Instruction i{from == row_ ? Instruction::Kind::kRepeat : Instruction::Kind::kSpread};
   i.integer = at(from, r).integer;
   i.child = from;
   i.other = r;
+  i.number = uniform && i.kind == Instruction::Kind::kSpread ? 1 : 0;
   return add(block, std::move(i));
 }
 
@@ -156,8 +157,9 @@ int BoxCompiler::emit(const Element& e, int block) {
   if (const auto found = emitted_.find(key); found != emitted_.end()) return found->second;
   int result = -1;
   if (block == 0 && innermost_ >= 0 && !is_direct(*e)) {
-    const int there = block_for(0, changes(e));
-    if (there != 0) result = take_over(0, there, emit(e, there));
+    const Changes c = changes(e);
+    const int there = block_for(0, c);
+    if (there != 0) result = take_over(0, there, emit(e, there), !c.along && !c.across);
   } else if (block > 0 && box_.blocks[block].part == Block::Part::kElements && e->kind != Kind::kConstant) {
     std::set<const ElementNode*> seen;
     int deepest = 0;

@@ -63,7 +63,8 @@ class BoxCompiler {
   // The block that computes such values for a block; the block itself if there is none.
   int block_for(int block, const Changes& c);
   // A register of the block with the value of register r in a block from block_for.
-  int take_over(int block, int from, int r);
+  // `uniform`: it is the same everywhere.
+  int take_over(int block, int from, int r, bool uniform = false);
 
   int outer(int block, int parent_register);
 
@@ -133,7 +134,7 @@ class BoxCompiler {
   // Positions that a guard or table may put outside are clamped: what is read there is not used.
   int emit_address(const ElementNode& e, const TileOperand& operand, const Address& address, int block);
 
-  // A result that becomes an integer, clamped to the range of a small output type, is stored from the real.
+  // A result that becomes an integer of at most 32 bits, or a truth value, is stored from what it is made of.
   int without_integers(int result) const;
 
   // Products that are added at once, and comparisons that select at once.

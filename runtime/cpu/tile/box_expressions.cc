@@ -234,18 +234,17 @@ int BoxCompiler::identity(Reduction reduction, bool integer, int block) {
 int BoxCompiler::without_integers(int result) const {
   using In = Instruction::Kind;
   const Instruction& last = at(0, result);
-  if (last.kind != In::kToInteger || (output_type_ != DataType::kInt8 && output_type_ != DataType::kUint8)) return result;
-  const double least = output_type_ == DataType::kInt8 ? -128 : 0, most = least + 255;
-  bool low = false, high = false;
-  for (int r = last.arguments[0]; at(0, r).kind == In::kMaximum || at(0, r).kind == In::kMinimum;) {
-    const Instruction& limit = at(0, r);
-    const int side = at(0, limit.arguments[0]).kind == In::kConstant ? 0 : 1;
-    const Instruction& bound = at(0, limit.arguments[side]);
-    if (bound.kind != In::kConstant || !(bound.real >= least && bound.real <= most)) break;
-    (limit.kind == In::kMaximum ? low : high) = true;
-    r = limit.arguments[1 - side];
+  if (last.kind == In::kToInteger) {
+    const bool is_short =
+        scalar(output_type_) == Scalar::kInteger && packed_bits(output_type_) >= 8 && packed_bits(output_type_) <= 32;
+    return is_short ? last.arguments[0] : result;
   }
-  return low && high ? last.arguments[0] : result;
+  // 1 - (x == 0)
+  if (last.kind != In::kSubtract || output_type_ != DataType::kBool) return result;
+  const Instruction &one = at(0, last.arguments[0]), &is_zero = at(0, last.arguments[1]);
+  if (one.kind != In::kConstant || one.number != 1 || is_zero.kind != In::kEqual) return result;
+  const Instruction& zero = at(0, is_zero.arguments[1]);
+  return zero.kind == In::kConstant && zero.number == 0 && zero.real == 0 ? is_zero.arguments[0] : result;
 }
 
 namespace {

@@ -14,7 +14,7 @@ using In = Instruction::Kind;
 constexpr Count kTileElements = 1024;
 // For tiles with rows, whose starts take time, where little else is done than moving them.
 constexpr Count kRowsElements = 8192;
-constexpr int kFewBuffers = 2;
+constexpr int kFewBuffers = 2, kSpanBuffers = 2;  // more of them in programs that copy parts of rows
 constexpr Count kWholeRow = 128;
 constexpr Count kSimpleTiles = 4;                       // times as large, if buffers leave room in the first-level cache
 constexpr Count kByteElements = 8, kShortElements = 4;  // times as many, if they are of 8 or 16 bits
@@ -59,7 +59,7 @@ void assign_buffers(BoxPlan& plan, int b) {
     if (i.kind != In::kOuter)
       for (const int a : i.arguments)
         if (a >= 0) last[a] = r;
-    if (i.kind == In::kConstant || i.kind == In::kRepeat) p.kept[r] = true;
+    if (i.kind == In::kConstant || i.kind == In::kRepeat || (i.kind == In::kSpread && i.number == 1)) p.kept[r] = true;
     // Elements that are only moved go straight to the output.
     if ((i.kind == In::kLoad && (b != 0 || static_cast<int>(r) != block.result)) || i.kind == In::kIndices)
       for (std::size_t v = 0; v < plan.program.extents.size(); ++v)
@@ -171,13 +171,25 @@ bool only_moves_rows(const BoxPlan& plan, const BoxTypes& types) {
   return false;
 }
 
+// Does it copy one argument or the other along parts of rows? Then each row of a tile is read once, and by few instructions.
+bool has_spans(const BoxPlan& plan, std::size_t b) {
+  const std::vector<Instruction>& instructions = plan.program.blocks[b].instructions;
+  for (std::size_t r = 0; r < instructions.size(); ++r)
+    if (plan.blocks[b].live[r] && instructions[r].kind == In::kSelectSpan) return true;
+  return false;
+}
+
+bool has_few_buffers(const BoxPlan& plan, std::size_t b) {
+  return plan.blocks[b].buffers <= kFewBuffers + (has_spans(plan, b) ? kSpanBuffers : 0);
+}
+
 // Does the block need little memory, so that a tile may be larger and still fit into the first-level cache?
 bool is_simple(const BoxPlan& plan, std::size_t b) {
   const BlockPlan& p = plan.blocks[b];
   const std::vector<Instruction>& instructions = plan.program.blocks[b].instructions;
   for (std::size_t r = 0; r < instructions.size(); ++r)
     if (p.live[r] && instructions[r].integer) return false;
-  return p.buffers <= kFewBuffers;
+  return has_few_buffers(plan, b);
 }
 
 // Should the reduction run along its variables, or around tiles of the output? Along, if its loads then run through memory.
@@ -286,7 +298,7 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, const TileOptions& opt
       budget *= kShortElements;
     else if (program.blocks.size() == 1 && is_simple(plan, b))
       budget *= kSimpleTiles;  // a tile by itself takes some ten nanoseconds
-    if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = std::max(kRowsElements, kRowsBytes / width);
+    if (has_rows && has_few_buffers(plan, b)) budget = std::max(kRowsElements, kRowsBytes / width);
     if (plan.moves_rows) budget = kMovedBytes / width;
     if (options.loops.tile > 0) budget = options.loops.tile;
     if (b == 0) {

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "expressions/tensor.h"
@@ -144,12 +146,36 @@ void store_truth(std::uint8_t* d, Count stride, const T* a, Count n) {
     for (Count i = 0; i < n; ++i) d[i * stride] = a[i] != 0;
   }
 }
+// Reals as integers of at most 32 bits: towards zero and saturating in 64 bits, of which the low ones are kept; NaN gives 0.
+// There are instructions for vectors of those within 32 bits.
+template <class D, class T>
+void store_integers(D* d, Count stride, const T* a, Count n) {
+  for (Count first = 0; first < n; first += kPart) {
+    const Count last = first + kPart < n ? first + kPart : n;
+    std::int32_t outside = 0;
+    for (Count i = first; i < last; ++i) outside |= !(std::fabs(a[i]) < T(0x7FFFFF80));
+    if (outside == 0 && stride == 1) {
+#pragma GCC ivdep
+      for (Count i = first; i < last; ++i) d[i] = static_cast<D>(static_cast<std::int32_t>(a[i]));
+      continue;
+    }
+    for (Count i = first; i < last; ++i) {
+      const double v = a[i];
+      d[i * stride] = static_cast<D>(v != v        ? 0
+                                     : v >= 0x1p63 ? std::numeric_limits<std::int64_t>::max()
+                                     : v < -0x1p63 ? std::numeric_limits<std::int64_t>::min()
+                                                   : static_cast<std::int64_t>(v));
+    }
+  }
+}
 template <class T>
 void store(void* destination, DataType type, Count stride, const T* a, Count n) {
   if (type == DataType::kBool) return store_truth(static_cast<std::uint8_t*>(destination), stride, a, n);
   with_source<T>(type, [&](auto zero) {
     using D = decltype(zero);
     D* d = static_cast<D*>(destination);
+    if constexpr (std::is_floating_point_v<T> && std::is_integral_v<D> && sizeof(D) <= sizeof(std::int32_t))
+      return store_integers(d, stride, a, n);
     if (stride == 1) {
       if constexpr (kSameBits<T, D>)
         std::memcpy(d, a, n * sizeof(T));

@@ -162,6 +162,7 @@ void Executor<R>::read(Context& c, int b, int r, const Tile& tile, bool must_cop
     case In::kGatherRows:
       return gather_rows<T>(c, i, d, tile, loops);
     case In::kSpread:
+      if (i.number == 1) return fill_once(c, b, r, d, values<T>(c, i.child, i.other)[0], tile, loops);
       return spread<T>(d, values<T>(c, i.child, i.other), tile, loops);
     case In::kRepeat:
       return repeat(c, i, r, d, values<T>(c, i.child, i.other), tile);
@@ -247,6 +248,17 @@ void Executor<R>::gather_rows(const Context& c, const Instruction& i, T* d, cons
     else
       loops.load(d + to, from, type, stride, n);
   });
+}
+
+// Fills a register with a value that is the same in all tiles of a call.
+template <class R>
+template <class T, class M>
+void Executor<R>::fill_once(Context& c, int b, int r, T* d, T value, const Tile& tile, const Elements<T, M>& loops) const {
+  Kept& kept = c.blocks[b].kept[r];
+  const Instruction* const own = &instruction(c, b, r);
+  if (kept.address == own && kept.extents == tile.extents) return;
+  kept = {own, 0, tile.extents};
+  loops.fill(d, value, tile.size);
 }
 
 template <class R>

@@ -81,6 +81,8 @@ class Executor final : public TileProgram {
   void gather_axis(const Context& c, int b, const Instruction& i, T* d, const Tile& tile, const Elements<T, M>& loops) const;
   template <class T, class M>
   void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Elements<T, M>& loops) const;
+  template <class T, class M>
+  void fill_once(Context& c, int b, int r, T* d, T value, const Tile& tile, const Elements<T, M>& loops) const;
   template <class T>
   void repeat(Context& c, const Instruction& i, int r, T* d, const T* row, const Tile& tile) const;
   template <class T>

@@ -1,0 +1,13 @@
+// What follows from values that are the same number everywhere.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace rewright::cpu {
+
+// A choice (Where) whose condition is known is one of its operands, and so is a sum with zeros; factors of both operands of a
+// product, which are numbers, become one of its result. Sizes are known. Only graphs with such choices are changed: ONNX's own
+// Attention is a graph of that kind.
+Graph with_known_numbers(Graph graph);
+
+}  // namespace rewright::cpu
