@@ -118,7 +118,7 @@ bool has_few_channels(const ImageShape& s) {
 }
 
 double plain_convolution_nanoseconds(const ImageShape& s, std::int64_t lanes) {
-  constexpr double kDepthwise = 12, kOthers = 50, kPrepared = 6, kSeparated = 3;  // a nanosecond
+  constexpr double kDepthwise = 12, kOthers = 38, kPrepared = 6, kSeparated = 3;  // a nanosecond
   const std::int64_t channels = s.channels / s.group, width = (s.out_width + lanes - 1) / lanes * lanes;
   const double products = static_cast<double>(s.images * s.outputs * s.out_height * width * channels) *
                           static_cast<double>(s.kernel[0] * s.kernel[1]);
