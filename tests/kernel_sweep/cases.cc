@@ -341,7 +341,9 @@ struct Builder : CaseBuilder {
       default: {
         Indices before, after;
         for (std::size_t a = 0; a < s.size(); ++a) before.emplace_back(pick(0, 2)), after.emplace_back(pick(0, 2));
-        return op("Pad", {x}, {{"pads_begin", before}, {"pads_end", after}});
+        static constexpr const char* kModes[] = {"constant", "constant", "edge", "reflect", "wrap"};
+        const std::string mode = kModes[pick(0, std::ssize(kModes) - 1)];
+        return op("Pad", {x}, {{"pads_begin", before}, {"pads_end", after}, {"mode", mode}});
       }
     }
   }
