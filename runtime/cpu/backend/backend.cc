@@ -12,6 +12,7 @@
 #include "runtime/cpu/backend/growing_cache.h"
 #include "runtime/cpu/backend/kernel_check.h"
 #include "runtime/cpu/backend/sized_plans.h"
+#include "runtime/cpu/base/tile_registers.h"
 #include "runtime/cpu/kernels/product/recurrent.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/passes.h"
@@ -339,8 +340,8 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
 
   // Everything that a plan depends on.
   std::string configuration(const Graph& graph) const {
-    return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
-           std::to_string(plan_options_.threads) + " threads" +
+    return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) +
+           (cpu::has_tile_registers() ? "\ntile registers\n" : "\n") + std::to_string(plan_options_.threads) + " threads" +
            (plan_options_.transformed_convolutions ? "" : ", no transformed convolutions") + "\nkernels " +
            std::to_string(cpu_kernel_generation()) + "\n" + cpu_library_versions();
   }

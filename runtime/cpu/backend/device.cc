@@ -11,6 +11,7 @@
 #include "optimizer/inputs/inputs.h"
 #include "optimizer/measuring/time_in_turn.h"
 #include "runtime/cpu/backend/backend.h"
+#include "runtime/cpu/base/tile_registers.h"
 #include "runtime/cpu/kernels/product/blas_product.h"
 #include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/onednn/onednn.h"
@@ -24,7 +25,7 @@ namespace rewright::cpu {
 namespace {
 
 // Must be increased whenever kernels or planning change times.
-constexpr int kKernelGeneration = 15;
+constexpr int kKernelGeneration = 16;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -216,8 +217,9 @@ std::unique_ptr<Device> make_cpu_device(int threads, bool transformed_convolutio
 }
 
 std::string cpu_identity(const SessionOptions& options) {
-  return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) + ", " +
-         cpu::dnnl_version_text() + ", " + cpu::blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
+  return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) +
+         (cpu::has_tile_registers() ? ", tile registers, " : ", ") + cpu::dnnl_version_text() + ", " +
+         cpu::blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
          std::to_string(usable_threads(options.threads)) + " threads" +
          (options.transformed_convolutions ? "" : ", no transformed convolutions");
 }

@@ -1,21 +1,29 @@
 // The loops of quantized_loops.h; see rewright_loops in CMakeLists.txt.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "runtime/cpu/loops/quantized_loops.h"
+#ifdef REWRIGHT_AMX
+#include "runtime/cpu/loops/tile_registers_impl.h"
+#endif
 
 namespace rewright::cpu {
 namespace {
 
 using Count = QuantizedLoops::Count;
 typedef std::int32_t Vector __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
-constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / 4, kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 14 : 6, kMaxVectors = 2;
+constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / 4, kMaxVectors = 2;
+#ifdef REWRIGHT_AMX
+constexpr Count kMaxRows = 2 * kTileRows, kMostStep = kTileWords;
+#else
+constexpr Count kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 14 : 6, kMostStep = 1;
+#endif
 #ifdef REWRIGHT_VNNI
 constexpr Count kUnit = 4;
 #else
@@ -41,6 +49,62 @@ inline Vector dot(Vector sum, Vector x, Vector w) {
 }
 
 // ---- Sums
+#ifdef REWRIGHT_AMX
+// Products of tiles: of one or two tiles of pixels by one or two of outputs.
+template <bool kTwoRows, bool kTwoVectors>
+void tile(const QuantizedLoops::Tile& t) {
+  constexpr Count kVectors = kTwoVectors ? 2 : 1, kStride = kVectors * kTileBytes, kSumsStride = kMaxVectors * kTileBytes;
+  _tile_zero(0);
+  if constexpr (kTwoVectors) _tile_zero(1);
+  if constexpr (kTwoRows) _tile_zero(2);
+  if constexpr (kTwoRows && kTwoVectors) _tile_zero(3);
+  const auto* w = reinterpret_cast<const std::byte*>(t.w);
+  const char* ahead = t.ahead;
+  const Count stride = t.x_stride, step = t.step, length = t.length * 4;
+  for (Count i = 0; i < t.height; ++i)
+    for (Count j = 0; j < t.width; ++j) {
+      const std::byte* const x = t.x + i * t.row_stride + j * t.column_stride;
+      for (Count k = 0; k < length; k += step * 4, w += step * kStride) {
+        _tile_loadd(6, w, kStride);
+        _tile_loadd(4, x + k, stride);
+        _tile_dpbusd(0, 4, 6);
+        if constexpr (kTwoRows) {
+          _tile_loadd(5, x + k + kTileRows * stride, stride);
+          _tile_dpbusd(2, 5, 6);
+        }
+        if constexpr (kTwoVectors) {
+          _tile_loadd(7, w + kTileBytes, kStride);
+          _tile_dpbusd(1, 4, 7);
+          if constexpr (kTwoRows) _tile_dpbusd(3, 5, 7);
+        }
+        if (t.ahead_step == 0) continue;
+        for (Count s = 0; s < step; ++s, ahead += t.ahead_step) __builtin_prefetch(ahead, 0, 2);
+      }
+    }
+  std::int32_t* const lower = t.sums + kTileRows * kMaxVectors * kLanes;
+  _tile_stored(0, t.sums, kSumsStride);
+  if constexpr (kTwoVectors) _tile_stored(1, t.sums + kLanes, kSumsStride);
+  if constexpr (kTwoRows) _tile_stored(2, lower, kSumsStride);
+  if constexpr (kTwoRows && kTwoVectors) _tile_stored(3, lower + kLanes, kSumsStride);
+}
+
+void run_tile(const QuantizedLoops::Tile& t) {
+  if (t.registers->rows != t.rows || t.registers->step != t.step) {
+    configure_tiles(t.rows, t.step);
+    *t.registers = {t.rows, t.step};
+  }
+  __asm__ volatile("" ::: "memory");  // GCC does not know that tiles are read from memory
+  if (t.rows > kTileRows)
+    (t.vectors == 1 ? tile<true, false> : tile<true, true>)(t);
+  else
+    (t.vectors == 1 ? tile<false, false> : tile<false, true>)(t);
+}
+
+void release(QuantizedLoops::Registers& registers) {
+  if (registers.rows > 0) _tile_release();
+  registers = {};
+}
+#else
 template <Count kRows, Count kVectors>
 void tile(const QuantizedLoops::Tile& t) {
   Vector sum[kRows][kVectors] = {};
@@ -77,6 +141,9 @@ constexpr std::array<void (*)(const QuantizedLoops::Tile&), sizeof...(kRows)> ti
 constexpr auto kOne = tiles<1>(std::make_index_sequence<kMaxRows>()), kTwo = tiles<2>(std::make_index_sequence<kMaxRows>());
 
 void run_tile(const QuantizedLoops::Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::size_t>(t.rows - 1)](t); }
+
+void release(QuantizedLoops::Registers&) {}
+#endif
 
 template <Count kRows>
 void channel_rows(const QuantizedLoops::ChannelTile& t, Count row) {
@@ -136,6 +203,81 @@ void interleave(std::int32_t* to, const std::byte* const* pixels, Count channels
   }
 }
 
+#ifdef REWRIGHT_VNNI
+// Transposes a matrix of 4 x 16 bytes.
+inline Vector words_of_rows(const std::byte* const* rows) {
+  const auto row = [&](int e) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[e])); };
+  __m512i all = _mm512_zextsi128_si512(row(0));
+  all = _mm512_inserti32x4(all, row(1), 1);
+  all = _mm512_inserti32x4(all, row(2), 2);
+  all = _mm512_inserti32x4(all, row(3), 3);
+  const __m512i squares = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m128i transposed = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return (Vector)_mm512_shuffle_epi8(_mm512_maskz_permutexvar_epi32(0xFFFF, squares, all),
+                                     _mm512_maskz_broadcast_i32x4(0xFFFF, transposed));
+}
+
+void pack_bytes(const QuantizedLoops::Pack& p) {
+  const int zero = p.is_signed ? 0 : 0x80;  // becomes 0 below
+  const Vector flips = (p.is_signed ? 0 : static_cast<std::int32_t>(0x80808080)) - Vector{}, ones = 0x01010101 - Vector{};
+  for (Count c = 0; c < p.columns; c += kLanes) {
+    const Count n = std::min(kLanes, p.columns - c);
+    alignas(16) std::byte filled[4][kLanes];
+    std::memset(filled, zero, sizeof filled);
+    Vector sum{};
+    for (Count w = 0; w < p.length; ++w) {
+      const std::byte* rows[4];
+      for (Count e = 0; e < 4; ++e) {
+        rows[e] = filled[e];
+        if (const Count row = 4 * w + e; row >= p.depth)
+          std::memset(filled[e], zero, sizeof filled[e]);
+        else if (n == kLanes)
+          rows[e] = p.from + row * p.stride + c;
+        else
+          std::memcpy(filled[e], p.from + row * p.stride + c, static_cast<std::size_t>(n));
+      }
+      const Vector words = words_of_rows(rows) ^ flips;
+      sum = dot(sum, ones, words);
+      store(p.to + w * p.width + c, words);
+    }
+    store(p.sums + c, sum);
+  }
+}
+
+std::int32_t sum_of_bytes(const std::byte* x, Count n) {
+  const Vector ones = 0x01010101 - Vector{};
+  Vector sum{};
+  for (Count i = 0; i < n; i += REWRIGHT_VECTOR_BYTES) {
+    Vector v{};
+    if (n - i >= REWRIGHT_VECTOR_BYTES)
+      std::memcpy(&v, x + i, sizeof v);
+    else
+      std::memcpy(&v, x + i, static_cast<std::size_t>(n - i));
+    sum = dot(sum, v, ones);
+  }
+  std::int32_t all = 0;
+  for (Count l = 0; l < kLanes; ++l) all += sum[l];
+  return all;
+}
+
+// Sums wrap around, so they are unsigned.
+void subtract(const QuantizedLoops::Correction& t) {
+  typedef std::uint32_t Words __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+  for (Count r = 0; r < t.rows; ++r) {
+    const Words zero = static_cast<std::uint32_t>(t.row_zeros[r]) - Words{},
+                sum = static_cast<std::uint32_t>(t.row_sums[r]) - Words{};
+    for (Count c = 0; c < t.columns; c += kLanes) {
+      std::int32_t* const at = t.sums + r * t.sums_stride + c;
+      store(at, (Vector)((Words)load(at) - zero * (Words)load(t.column_sums + c) - sum * (Words)load(t.column_zeros + c)));
+    }
+  }
+}
+#else
+constexpr decltype(QuantizedLoops::pack_bytes) pack_bytes = nullptr;
+constexpr decltype(QuantizedLoops::sum_of_bytes) sum_of_bytes = nullptr;
+constexpr decltype(QuantizedLoops::subtract) subtract = nullptr;
+#endif
+
 // ---- Results
 typedef float Floats __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
 template <class T>
@@ -183,9 +325,8 @@ inline Vector widened(Narrow<std::uint8_t>::Type v) {
 
 // Rounds to the nearest integer, ties to even. Earlier bounds keep numbers small enough for the constants, 1.5 * 2^23 and 1.5 *
 // 2^52.
-inline Vector rounded(Floats t) { return (Vector)(t + 12582912.0f) - 0x4B400000; }
+inline Vector rounded(Floats t, std::int32_t plus) { return (Vector)(t + 12582912.0f) + (plus - 0x4B400000); }
 inline Floats rounded_floats(Floats t) { return (t + 12582912.0f) - 12582912.0f; }
-inline std::int32_t rounded(double t) { return static_cast<std::int32_t>(std::bit_cast<std::int64_t>(t + 6755399441055744.0)); }
 template <class T>
 inline T bounded(T t, T low, T high) {
   const T above = low > t ? low : t;
@@ -199,7 +340,8 @@ template <class Y, class Addend, bool kWhole>
 void finish_columns(const Finish& f, Count c) {
   constexpr bool kIsInteger = std::is_same_v<Y, std::int32_t>, kHasSecond = !std::is_void_v<Addend>;
   const Count n = kWhole ? kLanes : f.columns - c;
-  const Vector offset = load(f.offset + c), zero_point = f.zero_point - Vector{};
+  const Vector offset = load(f.offset + c);
+  [[maybe_unused]] const std::int32_t zero_point = f.zero_point;
   Floats factor{}, shift{}, constant{};
   if constexpr (!kIsInteger) {
     factor = load_first<Floats>(f.factor + c, kLanes);
@@ -233,7 +375,7 @@ void finish_columns(const Finish& f, Count c) {
       if constexpr (std::is_same_v<Y, float>)
         store_first(y, t, n);
       else
-        store_first(y, __builtin_convertvector(rounded(t) + zero_point, typename Narrow<Y>::Type), n);
+        store_first(y, __builtin_convertvector(rounded(t, zero_point), typename Narrow<Y>::Type), n);
     }
   }
 }
@@ -245,17 +387,70 @@ void finish_rows(const Finish& f) {
   if (c < f.columns) finish_columns<Y, Addend, false>(f, c);
 }
 
+// Is a number not below the limit, or NaN?
+inline bool any_beyond(Floats t, float limit) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  return _mm512_cmp_ps_mask(_mm512_abs_ps((__m512)t), _mm512_set1_ps(limit), _CMP_NLT_UQ) != 0;
+#elif REWRIGHT_VECTOR_BYTES == 32
+  const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), (__m256)t);
+  return _mm256_movemask_ps(_mm256_cmp_ps(size, _mm256_set1_ps(limit), _CMP_NLT_UQ)) != 0;
+#else
+  const __m128 size = _mm_andnot_ps(_mm_set1_ps(-0.0f), (__m128)t);
+  return _mm_movemask_ps(_mm_cmpnlt_ps(size, _mm_set1_ps(limit))) != 0;
+#endif
+}
+
+// In double: round(clamp(factor[i] * sum[i], low, high)).
+inline Vector exact_results(Vector sum, const double* factor, double low, double high) {
+  constexpr Count kHalf = kLanes / 2;
+  typedef double Doubles __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+  typedef std::int64_t Long __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+  typedef std::int32_t Half __attribute__((vector_size(REWRIGHT_VECTOR_BYTES / 2)));
+  std::int32_t numbers[kLanes];
+  store(numbers, sum);
+#pragma GCC unroll 2
+  for (Count i = 0; i < kLanes; i += kHalf) {
+    Half s;
+    Doubles by;
+    std::memcpy(&s, numbers + i, sizeof s);
+    std::memcpy(&by, factor + i, sizeof by);
+    const Doubles t = bounded(__builtin_convertvector(s, Doubles) * by, low - Doubles{}, high - Doubles{});
+    s = __builtin_convertvector((Long)(t + 6755399441055744.0), Half);
+    std::memcpy(numbers + i, &s, sizeof s);
+  }
+  return load(numbers);
+}
+
+// Bounded products in floats are off by less than 255 * 3 * 2^-24 from those in double, which decide only near the middle
+// between two integers.
+template <class Y, bool kWhole>
+void finish_columns_exactly(const Finish& f, Count c) {
+  constexpr float kSure = 0.4999f;
+  const Count n = kWhole ? kLanes : f.columns - c;
+  const Vector offset = load(f.offset + c);
+  const std::int32_t zero_point = f.zero_point;
+  const double* const by = f.exact_factor + c;
+  Floats factor{};
+#pragma GCC unroll 16
+  for (Count i = 0; i < kLanes; ++i) factor[i] = static_cast<float>(by[i]);
+  const Floats low = f.low - Floats{}, high = f.high - Floats{};
+  Y* y = reinterpret_cast<Y*>(f.y) + c;
+  const std::int32_t* s = f.sums + c;
+  const Count rows = f.rows, sums_stride = f.sums_stride, y_stride = f.y_stride;
+  for (Count r = 0; r < rows; ++r, s += sums_stride, y += y_stride) {
+    const Vector sum = load(s) + offset;
+    const Floats t = bounded(__builtin_convertvector(sum, Floats) * factor, low, high), whole = rounded_floats(t);
+    Vector result = rounded(t, zero_point);
+    if (any_beyond(t - whole, kSure)) result = exact_results(sum, by, f.low, f.high) + zero_point;
+    store_first(y, __builtin_convertvector(result, typename Narrow<Y>::Type), n);
+  }
+}
+
 template <class Y>
 void finish_exactly(const Finish& f) {
-  const double low = f.low, high = f.high;
-  for (Count r = 0; r < f.rows; ++r) {
-    const std::int32_t *const s = f.sums + r * f.sums_stride, *const offset = f.offset;
-    Y* const y = reinterpret_cast<Y*>(f.y) + r * f.y_stride;
-    const double* const factor = f.exact_factor;
-#pragma GCC ivdep
-    for (Count c = 0; c < f.columns; ++c)
-      y[c] = static_cast<Y>(rounded(bounded(static_cast<double>(s[c] + offset[c]) * factor[c], low, high)) + f.zero_point);
-  }
+  Count c = 0;
+  for (; c + kLanes <= f.columns; c += kLanes) finish_columns_exactly<Y, true>(f, c);
+  if (c < f.columns) finish_columns_exactly<Y, false>(f, c);
 }
 
 template <class Y>
@@ -340,8 +535,9 @@ void window_sum(const Window& w, Count n, std::int32_t* sums) {
   (w.is_signed ? window_sum_of<std::int8_t> : window_sum_of<std::uint8_t>)(w, n, sums);
 }
 
-constexpr QuantizedLoops kTable{kLanes,  kMaxRows,   kMaxVectors, kUnit,          run_tile,  run_channel_tile,
-                                convert, interleave, finish,      window_maximum, window_sum};
+constexpr QuantizedLoops kTable{kLanes,   kMaxRows,         kMaxVectors,    kUnit,      kMostStep,  run_tile,
+                                release,  run_channel_tile, convert,        interleave, pack_bytes, sum_of_bytes,
+                                subtract, finish,           window_maximum, window_sum};
 
 }  // namespace
 

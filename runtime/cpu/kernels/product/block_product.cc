@@ -4,6 +4,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "runtime/cpu/base/tile_registers.h"
+#include "runtime/cpu/loops/block_tiles.h"
+
 namespace rewright::cpu {
 
 namespace {
@@ -11,7 +14,7 @@ namespace {
 using Count = std::int64_t;
 
 constexpr Count kFewRows = 4;  // for which weights need not become floats
-constexpr Count kRowsTogether = 64;
+constexpr Count kRowsTogether = BlockTiles::kMostRows;
 constexpr double kSplit = 2;                 // elements, per nanosecond
 constexpr double kReadBytes = 15;            // of panels, per nanosecond
 constexpr double kHalfMultiplications = 35;  // per nanosecond
@@ -94,7 +97,8 @@ BlockRows::BlockRows(const BlockLoops& loops, const BlockShape& shape, bool prec
       shape_(shape),
       operand_(precise                         ? Operand::kPairs
                : shape.bits <= loops.byte_bits ? Operand::kBytes
-                                               : Operand::kHalves) {}
+                                               : Operand::kHalves),
+      has_tiles_(&loops == &BlockLoops::vnni() && has_tile_registers()) {}
 
 // Products of integers are faster than those of floats, unless each needs two.
 bool BlockRows::are_faster(std::int64_t rows) const { return rows <= kFewRows || operand_ != Operand::kPairs; }
@@ -140,21 +144,27 @@ void BlockRows::multiply_panel(const ProductTask& task, const std::byte* packed,
   const bool whole = (p + 1) * shape_.width <= shape_.columns;
   float* const target = whole ? y + top * task.y_rows + p * shape_.width : partial;
   const Count stride = whole ? task.y_rows : shape_.width;
+  const auto at = [&](Count r) { return split + r * row_bytes(); };
+  if (operand_ == Operand::kBytes && has_tiles_ && BlockTiles::pay(shape_, bottom - top)) {
+    ByteRow rows[kRowsTogether];
+    for (Count r = top; r < bottom; ++r) rows[r - top] = byte_row(at(r));
+    BlockTiles::multiply_bytes(shape_, panel, rows, bottom - top, start, target, stride);
+    return task.finish(whole ? nullptr : partial, y, addends, top, bottom, p);
+  }
   const Count most = operand_ == Operand::kPairs    ? 1
                      : operand_ == Operand::kHalves ? BlockLoops::kMostRows
                                                     : loops_.most_byte_rows[shape_.vectors];
   for (Count r = top, count = 0; r < bottom; r += count) {
     count = std::min(most, bottom - r);
     float* const to = target + (r - top) * stride;
-    const auto at = [&](Count i) { return split + (r + i) * row_bytes(); };
     if (operand_ == Operand::kBytes) {
       ByteRow rows[BlockLoops::kMostByteRows];
-      for (Count i = 0; i < count; ++i) rows[i] = byte_row(at(i));
+      for (Count i = 0; i < count; ++i) rows[i] = byte_row(at(r + i));
       loops_.multiply_bytes(shape_, panel, rows, count, start, to, stride);
       continue;
     }
     SplitRow rows[BlockLoops::kMostRows];
-    for (Count i = 0; i < count; ++i) rows[i] = split_row(at(i));
+    for (Count i = 0; i < count; ++i) rows[i] = split_row(at(r + i));
     if (count == 1)
       loops_.multiply(shape_, panel, rows[0], start, to);
     else

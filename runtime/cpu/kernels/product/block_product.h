@@ -60,6 +60,7 @@ class BlockRows {
   const BlockLoops& loops_;
   BlockShape shape_;
   Operand operand_;
+  bool has_tiles_;
 };
 
 // A tensor, starting `a_offset` elements into input 0, times packed weights. `precise`: as sums of floats; otherwise its

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "operators/testing/share.h"
+#include "runtime/cpu/base/tile_registers.h"
+#include "runtime/cpu/loops/block_tiles.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -120,6 +122,40 @@ TEST_CASE("products with weights in blocks: any size, bits, block and number of 
           REQUIRE(first == y);
         }
       }
+  }
+}
+
+TEST_CASE("weights in blocks: tile registers give the bits of vectors") {
+  if (!has_tile_registers()) return;
+  const BlockLoops& loops = BlockLoops::vnni();
+  std::mt19937 random(9);
+  for (int round = 0; round < static_cast<int>(testing::instances(60)); ++round) {
+    const Case c(random, round);
+    const std::int64_t rows = 1 + static_cast<std::int64_t>(random() % BlockTiles::kMostRows);
+    const BlockShape shape = block_shape(c.weights, packed_shape(loops_for<ProductLoops>(Isa::kAvx512), c.depth, c.columns));
+    CAPTURE(round, rows, c.columns, c.depth, shape.block, c.bits, c.has_zeros, shape.vectors);
+    Tensor packed(DataType::kUint8, {shape.bytes()});
+    pack(c.weights, shape, {}, packed.mutable_bytes().data());
+    const Tensor a = random_tensor(random, DataType::kFloat, {rows, c.depth}),
+                 start = random_tensor(random, DataType::kFloat, {shape.width});
+    const auto length = static_cast<std::size_t>(shape.blocks() * shape.block);
+    std::vector<std::int8_t> bytes(length * static_cast<std::size_t>(rows));
+    std::vector<std::vector<ByteRow::Block>> blocks(static_cast<std::size_t>(rows),
+                                                    std::vector<ByteRow::Block>(static_cast<std::size_t>(shape.blocks())));
+    std::vector<ByteRow> given;
+    for (std::size_t r = 0; r < blocks.size(); ++r) {
+      given.push_back({bytes.data() + r * length, blocks[r].data()});
+      REQUIRE(loops.round(given[r], a.data<float>().data() + static_cast<std::int64_t>(r) * c.depth, 1, shape));
+    }
+    std::vector<float> y(static_cast<std::size_t>(rows * shape.width)), expected(y.size());
+    for (std::int64_t p = 0; p < shape.panels(); ++p) {
+      const std::byte* const panel = packed.bytes().data() + p * shape.panel_bytes();
+      const float* const first = round % 2 == 0 ? nullptr : start.data<float>().data();
+      BlockTiles::multiply_bytes(shape, panel, given.data(), rows, first, y.data(), shape.width);
+      for (std::int64_t r = 0; r < rows; ++r)
+        loops.multiply_bytes(shape, panel, given.data() + r, 1, first, expected.data() + r * shape.width, shape.width);
+      REQUIRE(y == expected);
+    }
   }
 }
 

@@ -23,7 +23,7 @@ using Type = QuantizedLoops::Type;
 constexpr std::int64_t kPartBytes = 32 << 10;      // of an image, read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr double kConverted = 16;                  // bytes per nanosecond
-constexpr double kWords = 100;                     // multiply-adds per nanosecond
+constexpr double kWords = 100, kTileWords = 400;   // multiply-adds per nanosecond, by vectors and by tile registers
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -164,7 +164,7 @@ class QuantizedKernel : public Kernel {
     loops_.finish(f);
   }
 
-  static constexpr std::size_t kSlack = 64;  // behind the image: the last words read into it
+  static constexpr std::size_t kSlack = 64;  // behind the image: the last words and steps read into it
   std::size_t padded_bytes() const {
     return static_cast<std::size_t>(s_.images * padded_height_ * padded_width_ * s_.channels * element_);
   }
@@ -214,9 +214,11 @@ class TiledKernel final : public QuantizedKernel {
     tile_.height = s.kernel[0];
     tile_.width = touching ? 1 : s.kernel[1];
     const std::int64_t elements = touching ? s.kernel[1] * inputs_ : inputs_;
-    tile_.length = (elements + unit_ - 1) / unit_;
+    steps_ = tile_steps(loops, (elements + unit_ - 1) / unit_, tile_.height * tile_.width, s.out_width);
+    tile_.step = steps_.step;
+    tile_.length = steps_.length;
     const bool moved = padded_width_ > s.width || padded_height_ > s.height;
-    copied_ = moved || unit_ == 2 || task_.is_signed || elements % unit_ != 0;
+    copied_ = moved || unit_ == 2 || task_.is_signed || elements != tile_.length * unit_;
     tile_.x_stride = s.strides[1] * s.channels * element_;
     tile_.column_stride = s.dilations[1] * s.channels * element_;
     tile_.row_stride = s.dilations[0] * padded_width_ * s.channels * element_;
@@ -225,17 +227,19 @@ class TiledKernel final : public QuantizedKernel {
     panels_ = (per_group_ + panel_columns_ - 1) / panel_columns_;
     depth_ = tile_.height * tile_.width * tile_.length;
     stored_columns_ = rounded_up(per_group_, loops.lanes);
-    const std::size_t words = static_cast<std::size_t>(s.group * stored_columns_ * depth_);
-    packed_ = prepared("bytes " + std::to_string(unit_) + ' ' + std::to_string(loops.lanes),
-                       (words + static_cast<std::size_t>(s.outputs)) * 4, [&](std::byte* to) {
-                         auto* const target = reinterpret_cast<std::int32_t*>(to);
-                         pack(target);
-                         for (std::int64_t n = 0; n < s.outputs; ++n) target[words + static_cast<std::size_t>(n)] = sum_of(n);
-                       });
-    sums_ = weights() + words;
+    const std::size_t all = static_cast<std::size_t>(s.group * stored_columns_ * depth_);
+    packed_ =
+        prepared("bytes " + std::to_string(unit_) + ' ' + std::to_string(loops.lanes) + ' ' + std::to_string(tile_.length),
+                 (all + static_cast<std::size_t>(s.outputs)) * 4, [&](std::byte* to) {
+                   auto* const target = reinterpret_cast<std::int32_t*>(to);
+                   pack(target);
+                   for (std::int64_t n = 0; n < s.outputs; ++n) target[all + static_cast<std::size_t>(n)] = sum_of(n);
+                 });
+    sums_ = weights() + all;
     set_finish();
-    // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache.
-    rows_ = tile_.x_stride % 4096 == 0 ? std::min<std::int64_t>(8, loops.max_rows) : loops.max_rows;
+    // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache. Tile registers read whole lines.
+    rows_ = steps_.loops->max_rows;
+    if (tile_.x_stride % 4096 == 0 && !steps_.in_registers()) rows_ = std::min<std::int64_t>(8, rows_);
     const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0] * element_, s.outputs);
     part_ = std::max<std::int64_t>(1, kPartBytes / pixel / rows_) * rows_;
     together_ = std::max<std::int64_t>(1, kWeightsBytes / std::max<std::int64_t>(1, 4 * depth_ * panel_columns_));
@@ -246,10 +250,16 @@ class TiledKernel final : public QuantizedKernel {
     const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.images * s_.out_height;
     const std::int64_t all = s_.group * panels_, sets = (all + together_ - 1) / together_;
     const double words = static_cast<double>(rows * s_.out_width) * static_cast<double>(s_.group * stored_columns_ * depth_);
-    call.workers.for_each(sets * rows * parts, words / kWords, [&](std::int64_t unit, int) {
-      const std::int64_t set = unit / parts / rows, row = unit / parts % rows, part = unit % parts;
-      const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
-      for (std::int64_t p = set * together_; p < std::min(all, (set + 1) * together_); ++p) compute(run, p, row, first, count);
+    const std::int64_t units = sets * rows * parts;
+    const std::int64_t pieces = call.workers.pieces(words / (steps_.in_registers() ? kTileWords : kWords), units);
+    call.workers.share(pieces, [&](std::int64_t piece, int) {
+      TileRun tiles(*steps_.loops);
+      for (std::int64_t unit = first_unit(units, piece, pieces); unit < first_unit(units, piece + 1, pieces); ++unit) {
+        const std::int64_t set = unit / parts / rows, row = unit / parts % rows, part = unit % parts;
+        const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
+        for (std::int64_t p = set * together_; p < std::min(all, (set + 1) * together_); ++p)
+          compute(run, tiles, p, row, first, count);
+      }
     });
   }
 
@@ -303,7 +313,7 @@ class TiledKernel final : public QuantizedKernel {
     return sum;
   }
 
-  void compute(const Run& run, std::int64_t p, std::int64_t row, std::int64_t first, std::int64_t count) const {
+  void compute(const Run& run, TileRun& tiles, std::int64_t p, std::int64_t row, std::int64_t first, std::int64_t count) const {
     const std::int64_t group = p / panels_, column = p % panels_ * panel_columns_;
     const std::int64_t image = row / s_.out_height, top = row % s_.out_height * s_.strides[0];
     QuantizedLoops::Tile t = tile_;
@@ -312,28 +322,32 @@ class TiledKernel final : public QuantizedKernel {
     t.w = weights() + (group * stored_columns_ + column) * depth_;
     alignas(64) std::int32_t sums[kMostSums];
     t.sums = sums;
-    const std::int64_t blocks = (count + rows_ - 1) / rows_, channel = group * per_group_ + column;
+    t.registers = tiles.registers();
+    const TileBlocks blocks(steps_, first, count, rows_);
+    const std::int64_t channel = group * per_group_ + column;
     // The tiles of a set of panels ask for the weights of the next set, some of them each.
-    const std::int64_t row_blocks = (s_.out_width + rows_ - 1) / rows_, tiles = s_.images * s_.out_height * row_blocks;
+    const std::int64_t row_blocks = (s_.out_width + rows_ - 1) / rows_, all_blocks = s_.images * s_.out_height * row_blocks;
     const WeightsAhead ahead(t.w + together_ * depth_ * panel_columns_, 4 * t.vectors * loops_.lanes, depth_,
-                             tiles <= kMostAsking ? tiles : 1);
+                             all_blocks <= kMostAsking ? all_blocks : 1);
     t.ahead_step = ahead.step;
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
-      const std::int64_t at = (image * run.height + top) * run.width + begin * s_.strides[1];
+    for (std::int64_t b = 0; b < blocks.count(); ++b) {
+      const auto [start, begin, end] = blocks.block(b);
+      const std::int64_t at = (image * run.height + top) * run.width + start * s_.strides[1];
       t.x = run.x + (at * s_.channels + group * inputs_) * element_;
-      t.rows = end - begin;
+      t.rows = end - start;
       t.ahead = ahead.at(row * row_blocks + begin / rows_);
-      loops_.tile(t);
-      finish(run, sums, panel_columns_, row * s_.out_width + begin, t.rows, channel, columns);
+      steps_.loops->tile(t);
+      finish(run, sums + (begin - start) * panel_columns_, panel_columns_, row * s_.out_width + begin, end - begin, channel,
+             columns);
     }
   }
 
-  static constexpr std::size_t kMostSums = 14 * 32;
+  static constexpr std::size_t kMostSums = 32 * 32;
   // Most tiles that ask for weights; with more, reading the weights once is little of the work.
   static constexpr std::int64_t kMostAsking = 64;
   std::int64_t inputs_ = 1, per_group_ = 1, panel_columns_ = 1, panels_ = 1, depth_ = 1, stored_columns_ = 1;
   QuantizedLoops::Tile tile_{};
+  TileSteps steps_{};
   Tensor packed_;
   const std::int32_t* sums_ = nullptr;
   std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile, pixels of a part, panels of a set

@@ -1,8 +1,11 @@
 // 8-bit integers against the interpreter: quantized operators exactly; operators between dequantization and quantization up to
 // one quantum where the real result is close to a tie.
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "operators/testing/share.h"
+#include "runtime/cpu/base/tile_registers.h"
 #include "runtime/cpu/testing/graphs.h"
 
 namespace rewright::cpu {
@@ -64,6 +67,11 @@ class QuantizedBuilder : public GraphBuilder {
     std::vector<double> values = tensor.reals();
     for (double& v : values) v = pick(0, 1) == 0 ? low(t) : low(t) + 255;
     return Tensor::from_reals(t, sizes, values);
+  }
+  // Rows, depth and columns of a product: a few, or more than one tile of registers has.
+  std::array<std::int64_t, 3> product_sizes(std::int64_t most_rows) {
+    if (pick(0, 3) > 0) return {pick(1, most_rows), pick(1, 70), pick(1, 70)};
+    return {pick(1, 100), pick(1, 400), pick(1, 70)};
   }
   ValueId quantized_input(DataType t, const Sizes& sizes) {
     inputs.push_back(elements(t, sizes));
@@ -168,7 +176,7 @@ TEST_CASE("convolutions of quantized tensors are exact") {
 TEST_CASE("products of quantized tensors are exact") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     QuantizedBuilder b(seed);
-    const std::int64_t m = b.pick(1, 30), k = b.pick(1, 70), n = b.pick(1, 70);
+    const auto [m, k, n] = b.product_sizes(30);
     const DataType a_type = b.type(), b_type = b.type(), y_type = b.type();
     Sizes sizes{m, k};
     if (b.pick(0, 2) == 0) sizes.insert(sizes.begin(), b.pick(1, 3));
@@ -189,7 +197,7 @@ TEST_CASE("products whose weights and parameters are computed are exact") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     QuantizedBuilder b(seed);
-    const std::int64_t m = b.pick(1, 60), k = b.pick(1, 70), n = b.pick(1, 70);
+    const auto [m, k, n] = b.product_sizes(60);
     const DataType a_type = b.type(), b_type = b.type(), y_type = b.type();
     Sizes left_sizes{m, k}, right_sizes{k, n};
     if (b.pick(0, 2) == 0) left_sizes.insert(left_sizes.begin(), b.pick(1, 3));
@@ -210,6 +218,45 @@ TEST_CASE("products whose weights and parameters are computed are exact") {
                                   b.input(DataType::kFloat, entries(n), 0.01, 0.1), b_zero,
                                   b.input(DataType::kFloat, {}, 0.1 * root, root), b.quantized_input(y_type, {})})[0]);
     testing::check_graph(b.graph, b.inputs, 0);
+  }
+}
+
+TEST_CASE("results in the middle between two integers are rounded to the even one") {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
+    QuantizedBuilder b(seed);
+    const auto [m, k, n] = b.product_sizes(30);
+    const DataType a_type = b.type(), y_type = b.type();
+    const ValueId left = b.quantized_input(a_type, {m, k}), right = b.quantized_constant(DataType::kInt8, {k, n});
+    const auto power = [&](int low, int high) {
+      const std::vector<double> number{std::ldexp(1.0, static_cast<int>(b.pick(low, high)))};
+      return b.graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, number));
+    };
+    const ValueId zero = b.graph.add_constant(Tensor::from_integers(DataType::kInt8, {}, std::vector<std::int64_t>{0}));
+    b.graph.add_output("y", node(b.graph, "QLinearMatMul",
+                                 {left, power(-4, 0), b.zero_point(a_type), right, power(-4, 0), zero, power(-2, 8),
+                                  b.zero_point(y_type)})[0]);
+    testing::check_graph(b.graph, b.inputs, 0);
+  }
+}
+
+// Does this thread have tiles that the operating system would have to save?
+bool has_tiles_in_use() {
+  constexpr std::uint32_t kInUse = 1, kTileData = 18;
+  std::uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(kInUse));
+  return (low >> kTileData & 1) != 0;
+}
+
+TEST_CASE("tile registers are given back") {
+  if (!has_tile_registers()) return;
+  QuantizedBuilder b(1);
+  const ValueId x = b.quantized_input(DataType::kUint8, {40, 300}), w = b.quantized_constant(DataType::kInt8, {300, 70});
+  b.graph.add_output("constant", node(b.graph, "MatMulInteger", {x, w})[0]);
+  b.graph.add_output("computed", node(b.graph, "MatMulInteger", {x, b.quantized_input(DataType::kInt8, {300, 70})})[0]);
+  const auto session = cpu_backend().prepare(b.graph, SessionOptions());
+  for (int run = 0; run < 3; ++run) {
+    session->run(b.inputs);
+    CHECK(!has_tiles_in_use());
   }
 }
 
