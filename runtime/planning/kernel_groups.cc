@@ -227,7 +227,8 @@ class KernelGroups {
     const ValueInfo& info = kernels_.info(result);
     if (info.sizes != start.sizes) return false;
     const bool quantizes = kernels_.fuses_quantization() && is_8_bits(info.type);
-    return (info.type == start.type || quantizes || dequantizes(start.type, info.type)) && is_elementwise(n);
+    const bool is_sum = kernels_.fuses_quantization() && start.type == DataType::kInt32 && info.type == DataType::kFloat;
+    return (info.type == start.type || quantizes || is_sum || dequantizes(start.type, info.type)) && is_elementwise(n);
   }
 
   bool is_closed(const Collected& chain, ValueId last) const {

@@ -102,7 +102,8 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
   explicit ConcatenationPlan(const Node& node) : node_(node) {}
 
   bool absorb(Planner& planner, const Chain& chain) override {
-    if (bounded_ || planner.info(chain.result).sizes != planner.info(chain.start).sizes) return false;
+    const ValueInfo &from = planner.info(chain.start), &to = planner.info(chain.result);
+    if (bounded_ || to.sizes != from.sizes || to.type != from.type) return false;
     if (const auto affine = match_channel_affine(planner, chain, 1)) {
       if (!scaling_.scale.empty()) return false;
       scaling_.scale.assign(affine->scale.begin(), affine->scale.end());

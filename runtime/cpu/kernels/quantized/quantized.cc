@@ -1,6 +1,7 @@
 // Convolutions and products of 8-bit integers: quantized operators, and others between dequantization and quantization.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "runtime/cpu/kernels/quantized/affine_form.h"
@@ -84,6 +85,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   bool absorb(Planner& planner, const Chain& chain) override {
     if (planner.info(chain.result).sizes != planner.info(chain.start).sizes || task_.finish.exact) return false;
     const DataType from = planner.info(chain.start).type, to = planner.info(chain.result).type;
+    if (from == DataType::kInt32) return absorb_sums(planner, chain, to);
     if (from == DataType::kFloat && to == DataType::kFloat) {
       const auto form = form_of(planner, chain, chain.element());
       return form && form->terms.size() == 1 && follow(*form);
@@ -98,11 +100,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     } else if (!follow_rounded(planner, chain, *form)) {
       return false;
     }
-    Requantization& f = task_.finish;
-    f.type = to;
-    f.zero_point = static_cast<int>(rounded->zero_point);
-    f.low = std::max(f.low, static_cast<float>(rounded->low - rounded->zero_point));
-    f.high = std::min(f.high, static_cast<float>(rounded->high - rounded->zero_point));
+    quantize(to, *rounded);
     return true;
   }
 
@@ -127,6 +125,51 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   }
 
  private:
+  // What follows the sums themselves: the addition of integers, or reals, which may be quantized.
+  bool absorb_sums(const Planner& planner, const Chain& chain, DataType to) {
+    const auto rounded = is_8_bits(to) ? rounded_form(chain.element()) : std::nullopt;
+    if (!rounded && to != DataType::kFloat && to != DataType::kInt32) return false;
+    const auto form = form_of(planner, chain, rounded ? rounded->inner : chain.element());
+    if (!form || form->terms.size() != 1) return false;
+    QuantizedTask given = task_;
+    if (to == DataType::kInt32) {
+      if (add_bias(*form) && fits_in_sums(task_)) return true;
+    } else {
+      const auto outputs = static_cast<std::size_t>(task_.shape.outputs);
+      task_.finish.factor.assign(outputs, 1);
+      task_.finish.shift.assign(outputs, 0);
+      task_.finish.type = DataType::kFloat;
+      if (follow(*form)) {
+        if (rounded) quantize(to, *rounded);
+        return true;
+      }
+    }
+    task_ = std::move(given);
+    return false;
+  }
+
+  bool add_bias(const AffineForm& form) {
+    constexpr double kMost = std::numeric_limits<std::int32_t>::max();
+    if (form.bounded() || std::ranges::any_of(form.terms[0].factor, [](double by) { return by != 1; })) return false;
+    const std::vector<double> plus = repeated(form.constant, task_.shape.outputs);
+    std::vector<std::int32_t>& bias = task_.finish.bias;
+    bias.resize(plus.size());
+    for (std::size_t n = 0; n < plus.size(); ++n) {
+      const double sum = bias[n] + plus[n];
+      if (!(std::fabs(sum) <= kMost) || sum != std::nearbyint(sum)) return false;
+      bias[n] = static_cast<std::int32_t>(sum);
+    }
+    return true;
+  }
+
+  void quantize(DataType type, const RoundedForm& rounded) {
+    Requantization& f = task_.finish;
+    f.type = type;
+    f.zero_point = static_cast<int>(rounded.zero_point);
+    f.low = std::max(f.low, static_cast<float>(rounded.low - rounded.zero_point));
+    f.high = std::min(f.high, static_cast<float>(rounded.high - rounded.zero_point));
+  }
+
   // The expression over the chain's start, and over other 8-bit tensors of the same sizes if the start is one.
   std::optional<AffineForm> form_of(const Planner& planner, const Chain& chain, const Element& element) const {
     const bool from_integers = is_8_bits(planner.info(chain.start).type);

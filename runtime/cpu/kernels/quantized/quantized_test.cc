@@ -321,6 +321,29 @@ TEST_CASE("products between dequantization and quantization are one step") {
   }
 }
 
+TEST_CASE("what becomes of integer sums is part of their product") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    QuantizedBuilder b(seed);
+    const auto [m, k, n] = b.product_sizes(30);
+    const DataType a_type = b.type(), b_type = b.type(), y_type = b.type();
+    const ValueId left = b.quantized_input(a_type, {m, k}), right = b.quantized_constant(b_type, {k, n});
+    ValueId y = node(b.graph, "MatMulInteger", {left, right, b.zero_point(a_type), b.zero_point(b_type)})[0];
+    if (b.pick(0, 1) == 0)
+      y = node(b.graph, "Add",
+               {y, b.graph.add_constant(testing::random_tensor(b.random, DataType::kInt32, {n}, -9000, 9000))})[0];
+    y = node(b.graph, "Cast", {y}, {{"to", DataType::kFloat}})[0];
+    if (b.pick(0, 3) > 0) y = node(b.graph, "Mul", {y, b.scale(0.001, 0.003, b.pick(0, 1) == 0 ? n : 0)})[0];
+    const bool quantizes = b.pick(0, 1) == 0;
+    b.graph.add_output("y", quantizes ? b.quantized_sum(y, y_type, k, 0.002) : y);
+    CHECK(b.steps().size() == 1);
+    if (quantizes)
+      check_quanta(b);
+    else
+      testing::check_graph(b.graph, b.inputs);
+  }
+}
+
 TEST_CASE("real results of quantized operands stay reals") {
   for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     QuantizedBuilder b(seed);
