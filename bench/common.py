@@ -139,11 +139,11 @@ def run_here(path, inputs, folder, *options):
     return read_json(report)
 
 
-def outputs_here(path, inputs, names, folder):
+def outputs_here(path, inputs, names, folder, options=("--threads", "1")):
     """Outputs of a model in Rewright's CPU runtime, in the order of names."""
     import numpy as np
 
-    files = {output["name"]: output["file"] for output in run_here(path, inputs, folder, "--threads", "1")["outputs"]}
+    files = {output["name"]: output["file"] for output in run_here(path, inputs, folder, *options)["outputs"]}
     return [np.load(files[name]) for name in names]
 
 
@@ -157,7 +157,7 @@ def roofline_share(path, threads, folder):
         return run_here(path, inputs, outputs, "--threads", str(threads), "--profile")["roofline"]["share"]
 
 
-def error_here(original, path, folder):
+def error_here(original, path, folder, options=("--threads", "1")):
     """The largest relative error of a model in Rewright's CPU runtime against the original in ONNX Runtime."""
     import onnxruntime
 
@@ -166,7 +166,7 @@ def error_here(original, path, folder):
     names = [value.name for value in session.get_outputs()]
     expected = session.run(names, inputs)
     with tempfile.TemporaryDirectory(dir=folder) as outputs:
-        return relative_error(expected, outputs_here(path, inputs, names, outputs))
+        return relative_error(expected, outputs_here(path, inputs, names, outputs, options))
 
 
 def compare_in_onnxruntime(reference, other, runs=3):

@@ -1,4 +1,4 @@
-// Reads at fixed strides: transposes, slices, broadcasts.
+// Reads at fixed strides: transposes, slices, broadcasts, repeated heads.
 #pragma once
 
 #include <optional>
@@ -16,5 +16,16 @@ namespace rewright::planning {
 // `position`: the axes of the result, all variables; `sizes`: its sizes. Ignores `read.zero_outside`.
 std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
                                    const Sizes& operand_sizes);
+
+// The same where one axis of the result has two strides: its position is o * inner + r, r < inner, and o moves by
+// `outer_stride`, r by `inner_stride`. The coefficient of that axis is 0. Keys of 2 heads that are repeated for 3 queries each
+// have an axis of 6 positions with inner = 3, and inner_stride = 0.
+struct SplitStrides {
+  Affine address;
+  std::size_t axis = 0;
+  std::int64_t inner = 1, outer_stride = 0, inner_stride = 0;
+};
+std::optional<SplitStrides> read_split_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
+                                               const Sizes& operand_sizes);
 
 }  // namespace rewright::planning

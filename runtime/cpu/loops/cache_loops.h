@@ -13,10 +13,10 @@ struct CacheLoops {
   static const CacheLoops &baseline(), &avx2(), &avx512();
 
   using Count = std::int64_t;
-  // scores[r * stride + t] = sum(d) q[r * size + d] k[t * size + d], r < rows, t < keys. Each key is read once.
-  void (*scores)(const float* q, Count rows, const float* k, Count keys, Count size, float* scores, Count stride);
-  // y[r * size + d] += sum(t) p[r * stride + t] v[t * size + d]
-  void (*add_values)(const float* p, Count stride, Count rows, const float* v, Count keys, Count size, float* y);
+  // scores[r * stride + t] = sum(d) q[r * size + d] k[t * k_rows + d], r < rows, t < keys. Each key is read once for four rows.
+  void (*scores)(const float* q, Count rows, const float* k, Count k_rows, Count keys, Count size, float* scores, Count stride);
+  // y[r * size + d] += sum(t) p[r * stride + t] v[t * v_rows + d]
+  void (*add_values)(const float* p, Count stride, Count rows, const float* v, Count v_rows, Count keys, Count size, float* y);
   // (y[a], y[b]) = factor * (x[a] c - x[b] s, x[a] s + x[b] c) for `half` pairs: neighbours, or elements `half` apart. The
   // others, up to `size`, are multiplied by the factor. y may be x.
   void (*rotate)(const float* x, const float* c, const float* s, Count half, Count size, bool neighbours, float factor,

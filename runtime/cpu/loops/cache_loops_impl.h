@@ -13,13 +13,13 @@ constexpr Count kTile = kLanes * kLanes;  // floats
 
 // The lanes' parts of the scores of some queries, one a tile, with some keys, one a row of the tiles.
 template <Count kQueries, Count kKeys>
-inline void partial_scores(const float* q, const float* k, Count size, float* tiles) {
+inline void partial_scores(const float* q, const float* k, Count k_rows, Count size, float* tiles) {
   V sum[kQueries][kKeys] = {};
   Count d = 0;
   for (; d + kLanes <= size; d += kLanes) {
     V x[kKeys];
 #pragma GCC unroll 2
-    for (Count t = 0; t < kKeys; ++t) x[t] = load(k + t * size + d);
+    for (Count t = 0; t < kKeys; ++t) x[t] = load(k + t * k_rows + d);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       const V y = load(q + r * size + d);
@@ -29,7 +29,7 @@ inline void partial_scores(const float* q, const float* k, Count size, float* ti
   }
   for (Count r = 0; r < kQueries; ++r)
     for (Count t = 0; t < kKeys; ++t) {
-      if (d < size) sum[r][t] += load_some(k + t * size + d, size - d) * load_some(q + r * size + d, size - d);
+      if (d < size) sum[r][t] += load_some(k + t * k_rows + d, size - d) * load_some(q + r * size + d, size - d);
       store(tiles + r * kTile + t * kLanes, sum[r][t]);
     }
 }
@@ -54,14 +54,14 @@ inline void sum_lanes(const float* tile, float* y) {
 }
 
 template <Count kQueries>
-void scores_of(const float* q, const float* k, Count keys, Count size, float* scores, Count stride) {
+void scores_of(const float* q, const float* k, Count k_rows, Count keys, Count size, float* scores, Count stride) {
   alignas(64) float tiles[kQueries * kTile];
   alignas(64) float some[kLanes];
   for (Count first = 0; first < keys; first += kLanes) {
     const Count count = std::min(kLanes, keys - first);
     Count t = 0;
-    for (; t + 2 <= count; t += 2) partial_scores<kQueries, 2>(q, k + (first + t) * size, size, tiles + t * kLanes);
-    if (t < count) partial_scores<kQueries, 1>(q, k + (first + t) * size, size, tiles + t * kLanes);
+    for (; t + 2 <= count; t += 2) partial_scores<kQueries, 2>(q, k + (first + t) * k_rows, k_rows, size, tiles + t * kLanes);
+    if (t < count) partial_scores<kQueries, 1>(q, k + (first + t) * k_rows, k_rows, size, tiles + t * kLanes);
     for (Count r = 0; r < kQueries; ++r) {
       float* const tile = tiles + r * kTile;
       if (count < kLanes) std::fill(tile + count * kLanes, tile + kTile, 0.0f);
@@ -71,27 +71,28 @@ void scores_of(const float* q, const float* k, Count keys, Count size, float* sc
   }
 }
 
-void scores(const float* q, Count rows, const float* k, Count keys, Count size, float* result, Count stride) {
+void scores(const float* q, Count rows, const float* k, Count k_rows, Count keys, Count size, float* result, Count stride) {
   for (; rows > 0; rows -= kRows, q += kRows * size, result += kRows * stride) {
     if (rows >= 4)
-      scores_of<4>(q, k, keys, size, result, stride);
+      scores_of<4>(q, k, k_rows, keys, size, result, stride);
     else if (rows == 3)
-      scores_of<3>(q, k, keys, size, result, stride);
+      scores_of<3>(q, k, k_rows, keys, size, result, stride);
     else if (rows == 2)
-      scores_of<2>(q, k, keys, size, result, stride);
+      scores_of<2>(q, k, k_rows, keys, size, result, stride);
     else
-      scores_of<1>(q, k, keys, size, result, stride);
+      scores_of<1>(q, k, k_rows, keys, size, result, stride);
   }
 }
 
 // kVectors vectors of each value; or, if not 0, `some` elements, less than a vector.
 template <Count kQueries, Count kVectors>
-inline void add_columns(const float* p, Count stride, const float* v, Count keys, Count size, float* y, Count some) {
+inline void add_columns(const float* p, Count stride, const float* v, Count v_rows, Count keys, Count size, float* y,
+                        Count some) {
   V sum[kQueries][kVectors] = {};
   for (Count t = 0; t < keys; ++t) {
     V x[kVectors];
 #pragma GCC unroll 4
-    for (Count c = 0; c < kVectors; ++c) x[c] = some > 0 ? load_some(v + t * size, some) : load(v + t * size + c * kLanes);
+    for (Count c = 0; c < kVectors; ++c) x[c] = some > 0 ? load_some(v + t * v_rows, some) : load(v + t * v_rows + c * kLanes);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       const V weight = p[r * stride + t] - V{};
@@ -110,25 +111,25 @@ inline void add_columns(const float* p, Count stride, const float* v, Count keys
 }
 
 template <Count kQueries>
-void add_values_of(const float* p, Count stride, const float* v, Count keys, Count size, float* y) {
+void add_values_of(const float* p, Count stride, const float* v, Count v_rows, Count keys, Count size, float* y) {
   constexpr Count kVectors = kQueries <= 2 ? 4 : kQueries == 3 ? 3 : 2;
   Count d = 0;
   for (; d + kVectors * kLanes <= size; d += kVectors * kLanes)
-    add_columns<kQueries, kVectors>(p, stride, v + d, keys, size, y + d, 0);
-  for (; d + kLanes <= size; d += kLanes) add_columns<kQueries, 1>(p, stride, v + d, keys, size, y + d, 0);
-  if (d < size) add_columns<kQueries, 1>(p, stride, v + d, keys, size, y + d, size - d);
+    add_columns<kQueries, kVectors>(p, stride, v + d, v_rows, keys, size, y + d, 0);
+  for (; d + kLanes <= size; d += kLanes) add_columns<kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, 0);
+  if (d < size) add_columns<kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, size - d);
 }
 
-void add_values(const float* p, Count stride, Count rows, const float* v, Count keys, Count size, float* y) {
+void add_values(const float* p, Count stride, Count rows, const float* v, Count v_rows, Count keys, Count size, float* y) {
   for (; rows > 0; rows -= kRows, p += kRows * stride, y += kRows * size) {
     if (rows >= 4)
-      add_values_of<4>(p, stride, v, keys, size, y);
+      add_values_of<4>(p, stride, v, v_rows, keys, size, y);
     else if (rows == 3)
-      add_values_of<3>(p, stride, v, keys, size, y);
+      add_values_of<3>(p, stride, v, v_rows, keys, size, y);
     else if (rows == 2)
-      add_values_of<2>(p, stride, v, keys, size, y);
+      add_values_of<2>(p, stride, v, v_rows, keys, size, y);
     else
-      add_values_of<1>(p, stride, v, keys, size, y);
+      add_values_of<1>(p, stride, v, v_rows, keys, size, y);
   }
 }
 

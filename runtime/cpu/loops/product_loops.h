@@ -18,6 +18,9 @@ struct ProductBlock {
   Count a_rows = 0, a_columns = 1;
   Count depth = 0;
   const float* panel = nullptr;
+  // Instead of `panel`, if not null: its elements in 16 bits, the upper ones of floats whose others are zero
+  // (ProductLoops::widen).
+  const std::uint16_t* short_panel = nullptr;
   const float* start = nullptr;  // null: zeros. With stride 0, the same for all rows
   Count start_stride = 0;
   float* y = nullptr;
@@ -56,6 +59,9 @@ struct ProductLoops {
   // after the one before it, and its columns of start and y follow that one's. The same bits as one by one; prefetches nothing.
   void (*multiply_row)(const ProductBlock& block, Count vectors, Count panel_floats);
   Count row_panels[kMostVectors + 1];  // their number, by the vectors in a panel's row
+  // Rows of a panel in 16 bits, as floats. Of two vectors that are neighbours in a row, the elements at one place are the lower
+  // and the upper half of a word; a last vector without a neighbour has its elements one after the other.
+  void (*widen)(float* to, const std::uint16_t* from, Count rows, Count vectors);
 
   // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN. Errors are below 4e-7 of the result, or 1.2e-6 of an argument of at
   // most 1.

@@ -36,14 +36,64 @@ inline V splat(float x) { return x - V{}; }
 // summed separately.
 constexpr Count kSummed = 192;
 
-template <Count kRows, Count kVectors>
+// Rows of a panel, one after the other.
+template <Count kVectors>
+struct FloatRows {
+  explicit FloatRows(const ProductBlock& b) : at(b.panel) {}
+  void read(V (&w)[kVectors], Count beyond = 0) const {
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) w[v] = load(at + beyond + v * kLanes);
+  }
+  void go_on() { at += kVectors * kLanes; }
+  const float* at;
+};
+
+// As ProductLoops::widen has them.
+template <Count kVectors>
+struct ShortRows {
+  typedef std::uint32_t Words __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+  typedef std::uint16_t Halves __attribute__((vector_size(REWRIGHT_VECTOR_BYTES / 2)));
+
+  explicit ShortRows(const std::uint16_t* from) : at(from) {}
+  explicit ShortRows(const ProductBlock& b) : at(b.short_panel) {}
+  void read(V (&w)[kVectors], Count beyond = 0) const {
+#pragma GCC unroll 2
+    for (Count v = 0; v + 1 < kVectors; v += 2) {
+      Words pair;
+      std::memcpy(&pair, at + beyond + v * kLanes, sizeof pair);
+      w[v] = (V)(pair << 16);
+      w[v + 1] = (V)(pair & 0xffff0000u);
+    }
+    if constexpr (kVectors % 2 == 1) w[kVectors - 1] = alone(at + beyond + (kVectors - 1) * kLanes);
+  }
+  void go_on() { at += kVectors * kLanes; }
+  const std::uint16_t* at;
+
+ private:
+  static V alone(const std::uint16_t* from) {
+#if REWRIGHT_VECTOR_BYTES == 64
+    // GCC 12 warns about what it leaves undefined without a mask.
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return (V)_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, halves), 16);
+#elif REWRIGHT_VECTOR_BYTES == 32
+    return (V)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16);
+#else
+    Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    return (V)(__builtin_convertvector(halves, Words) << 16);
+#endif
+  }
+};
+
+template <Count kRows, Count kVectors, class Rows>
 void multiply_block(const ProductBlock& b) {
   V sum[kRows][kVectors];
 #pragma GCC unroll 16
   for (Count r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) sum[r][v] = V{};
-  const float *a = b.a, *panel = b.panel;
+  const float* a = b.a;
+  Rows panel(b);
   const char* ahead = b.ahead;
   const Count rows = b.a_rows, columns = b.a_columns, step = b.ahead_step;
   // The result's lines arrive while the sums are computed: rows lie in different pages, which no processor reads ahead.
@@ -52,11 +102,9 @@ void multiply_block(const ProductBlock& b) {
     for (Count v = 0; v < kVectors * kLanes; v += 16) __builtin_prefetch(b.y + r * b.y_stride + v, 1);
   for (Count k = 0; k < b.depth; ++k) {
     V w[kVectors];
+    panel.read(w);
 #pragma GCC unroll 4
-    for (Count v = 0; v < kVectors; ++v) {
-      w[v] = load(panel + v * kLanes);
-      keep_in_register(w[v]);
-    }
+    for (Count v = 0; v < kVectors; ++v) keep_in_register(w[v]);
     __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 16
     for (Count r = 0; r < kRows; ++r) {
@@ -65,7 +113,7 @@ void multiply_block(const ProductBlock& b) {
       for (Count v = 0; v < kVectors; ++v) sum[r][v] += x * w[v];
     }
     a += columns;
-    panel += kVectors * kLanes;
+    panel.go_on();
     ahead += step;
   }
   if (b.start != nullptr) {
@@ -81,24 +129,25 @@ void multiply_block(const ProductBlock& b) {
 }
 
 using Multiply = void (*)(const ProductBlock&);
-template <Count kVectors, std::size_t... kIndices>
+template <Count kVectors, class Rows, std::size_t... kIndices>
 constexpr std::array<Multiply, sizeof...(kIndices)> multiplications(std::index_sequence<kIndices...>) {
-  return {&multiply_block<static_cast<Count>(kIndices) + 1, kVectors>...};
+  return {&multiply_block<static_cast<Count>(kIndices) + 1, kVectors, Rows>...};
 }
-template <Count kVectors>
-constexpr auto kMultiplications = multiplications<kVectors>(std::make_index_sequence<kMostRows[kVectors]>());
+template <Count kVectors, template <Count> class Rows>
+constexpr auto kMultiplications = multiplications<kVectors, Rows<kVectors>>(std::make_index_sequence<kMostRows[kVectors]>());
 
+template <template <Count> class Rows>
 void multiply_part(const ProductBlock& block, Count rows, Count vectors) {
   const auto r = static_cast<std::size_t>(rows - 1);
   switch (vectors) {
     case 1:
-      return kMultiplications<1>[r](block);
+      return kMultiplications<1, Rows>[r](block);
     case 2:
-      return kMultiplications<2>[r](block);
+      return kMultiplications<2, Rows>[r](block);
     case 3:
-      return kMultiplications<3>[r](block);
+      return kMultiplications<3, Rows>[r](block);
     default:
-      return kMultiplications<4>[r](block);
+      return kMultiplications<4, Rows>[r](block);
   }
 }
 
@@ -112,7 +161,10 @@ inline void in_parts(const ProductBlock& block, Count vectors, const Multiply& m
     const Count k = block.depth * p / parts;
     part.depth = block.depth * (p + 1) / parts - k;
     part.a = block.a + k * block.a_columns;
-    part.panel = block.panel + k * vectors * kLanes;
+    if (block.short_panel == nullptr)
+      part.panel = block.panel + k * vectors * kLanes;
+    else
+      part.short_panel = block.short_panel + k * vectors * kLanes;
     part.ahead = block.ahead + k * block.ahead_step;
     multiply(part);
     part.start = block.y;
@@ -121,26 +173,33 @@ inline void in_parts(const ProductBlock& block, Count vectors, const Multiply& m
 }
 
 void multiply(const ProductBlock& block, Count rows, Count vectors) {
-  in_parts(block, vectors, [&](const ProductBlock& part) { multiply_part(part, rows, vectors); });
+  in_parts(block, vectors, [&](const ProductBlock& part) {
+    block.short_panel == nullptr ? multiply_part<FloatRows>(part, rows, vectors)
+                                 : multiply_part<ShortRows>(part, rows, vectors);
+  });
 }
 
 #define REWRIGHT_ROW_PANELS \
   { 0, 8, 4, 2, 2 }
 constexpr Count kRowPanels[] = REWRIGHT_ROW_PANELS;
 
-template <Count kVectors>
+template <Count kVectors, class Rows>
 void multiply_row_part(const ProductBlock& b, Count panel_floats) {
   constexpr Count kPanels = kRowPanels[kVectors];
   V sum[kPanels][kVectors] = {};
-  const float *a = b.a, *panel = b.panel;
+  const float* a = b.a;
+  Rows panel(b);
   for (Count k = 0; k < b.depth; ++k) {
     const V x = splat(*a);
 #pragma GCC unroll 8
-    for (Count p = 0; p < kPanels; ++p)
+    for (Count p = 0; p < kPanels; ++p) {
+      V w[kVectors];
+      panel.read(w, p * panel_floats);
 #pragma GCC unroll 4
-      for (Count v = 0; v < kVectors; ++v) sum[p][v] += x * load(panel + p * panel_floats + v * kLanes);
+      for (Count v = 0; v < kVectors; ++v) sum[p][v] += x * w[v];
+    }
     a += b.a_columns;
-    panel += kVectors * kLanes;
+    panel.go_on();
   }
 #pragma GCC unroll 8
   for (Count p = 0; p < kPanels; ++p)
@@ -152,19 +211,48 @@ void multiply_row_part(const ProductBlock& b, Count panel_floats) {
     }
 }
 
+template <template <Count> class Rows>
+void multiply_row_of(const ProductBlock& part, Count vectors, Count panel_floats) {
+  switch (vectors) {
+    case 1:
+      return multiply_row_part<1, Rows<1>>(part, panel_floats);
+    case 2:
+      return multiply_row_part<2, Rows<2>>(part, panel_floats);
+    case 3:
+      return multiply_row_part<3, Rows<3>>(part, panel_floats);
+    default:
+      return multiply_row_part<4, Rows<4>>(part, panel_floats);
+  }
+}
+
 void multiply_row(const ProductBlock& block, Count vectors, Count panel_floats) {
   in_parts(block, vectors, [&](const ProductBlock& part) {
-    switch (vectors) {
-      case 1:
-        return multiply_row_part<1>(part, panel_floats);
-      case 2:
-        return multiply_row_part<2>(part, panel_floats);
-      case 3:
-        return multiply_row_part<3>(part, panel_floats);
-      default:
-        return multiply_row_part<4>(part, panel_floats);
-    }
+    block.short_panel == nullptr ? multiply_row_of<FloatRows>(part, vectors, panel_floats)
+                                 : multiply_row_of<ShortRows>(part, vectors, panel_floats);
   });
+}
+
+template <Count kVectors>
+void widen_rows(float* to, const std::uint16_t* from, Count rows) {
+  ShortRows<kVectors> panel(from);
+  for (Count k = 0; k < rows; ++k, panel.go_on(), to += kVectors * kLanes) {
+    V w[kVectors];
+    panel.read(w);
+    for (Count v = 0; v < kVectors; ++v) store(to + v * kLanes, w[v]);
+  }
+}
+
+void widen(float* to, const std::uint16_t* from, Count rows, Count vectors) {
+  switch (vectors) {
+    case 1:
+      return widen_rows<1>(to, from, rows);
+    case 2:
+      return widen_rows<2>(to, from, rows);
+    case 3:
+      return widen_rows<3>(to, from, rows);
+    default:
+      return widen_rows<4>(to, from, rows);
+  }
 }
 
 // ---- Functions. In this order each bound is one instruction, and NaN passes through. (GCC would turn around the comparison
@@ -460,7 +548,7 @@ void normalize(float* y, const float* x, Count n, bool centered, float epsilon, 
 }
 
 constexpr ProductLoops kTable{
-    kLanes,    REWRIGHT_BLOCK_ROWS, multiply, multiply_row, REWRIGHT_ROW_PANELS, apply,           add,
+    kLanes,    REWRIGHT_BLOCK_ROWS, multiply, multiply_row, REWRIGHT_ROW_PANELS, widen,           apply,    add,
     transpose, exponentials,        scale,    softmax,      log_softmax,         softmax_columns, normalize};
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/planning/split_view.h"
 #include "runtime/planning/strided_read.h"
 #include "runtime/planning/traits.h"
 
@@ -44,18 +45,33 @@ class PlanMaker final : public Planner {
   }
 
   std::optional<View> view(ValueId value) const override {
-    const auto found = copies_.find(value);
-    if (found == copies_.end()) return std::nullopt;
-    const Chain& chain = *found->second->chain;
-    if (chain.operands().size() != 1 || chain.element()->kind != ElementNode::Kind::kRead || chain.element()->zero_outside)
-      return std::nullopt;
-    const auto strides =
-        planning::read_strides(*chain.element(), chain.position(), info(value).sizes, info(chain.operands()[0]).sizes);
+    const Chain* const read = only_read(value);
+    if (read == nullptr) return std::nullopt;
+    const ValueId source = read->operands()[0];
+    const auto strides = planning::read_strides(*read->element(), read->position(), info(value).sizes, info(source).sizes);
     if (!strides) return std::nullopt;
-    return View{chain.operands()[0], strides->constant, strides->coefficients};
+    return View{source, strides->constant, strides->coefficients};
+  }
+
+  std::optional<SplitView> find_split_view(ValueId value) const {
+    const Chain* const read = only_read(value);
+    if (read == nullptr) return std::nullopt;
+    const ValueId source = read->operands()[0];
+    auto strides = planning::read_split_strides(*read->element(), read->position(), info(value).sizes, info(source).sizes);
+    if (!strides) return std::nullopt;
+    return SplitView{source, *std::move(strides)};
   }
 
  private:
+  // The chain of a value that only has other places for the elements of one operand, and was not planned yet; null: it is none.
+  const Chain* only_read(ValueId value) const {
+    const auto found = copies_.find(value);
+    if (found == copies_.end()) return nullptr;
+    const Chain& chain = *found->second->chain;
+    const bool only_reads = chain.operands().size() == 1 && chain.element()->kind == ElementNode::Kind::kRead;
+    return only_reads && !chain.element()->zero_outside ? &chain : nullptr;
+  }
+
   void bind_inputs() {
     const auto inputs = graph().inputs();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -255,6 +271,10 @@ class PlanMaker final : public Planner {
 };
 
 }  // namespace
+
+std::optional<SplitView> split_view(const Planner& planner, ValueId value) {
+  return static_cast<const PlanMaker&>(planner).find_split_view(value);
+}
 
 Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the current number of threads

@@ -1,9 +1,11 @@
 #include "runtime/cpu/kernels/product/attention.h"
+#include "runtime/cpu/loops/cache_loops.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace rewright::cpu {
 
@@ -39,10 +41,13 @@ class AttentionKernel final : public Kernel {
     call.workers.share(pieces, [&](Count piece, int thread) {
       const Count first = first_unit(units, piece, pieces), last = first_unit(units, piece + 1, pieces);
       float* const scratch = reinterpret_cast<float*>(call.scratch) + thread * thread_floats();
+      const float *k = nullptr, *v = nullptr;  // what is packed; several heads may share it
       for (Count u = first; u < last; ++u) {
-        const Count part = u % parts;
-        one(call, u / parts, first_unit(t_.queries, part, parts), first_unit(t_.queries, part + 1, parts),
-            u == first || part == 0, scratch);
+        const Count part = u % parts, number = u / parts;
+        const float *const next_k = address(call, 1, t_.k, number), *const next_v = address(call, 2, t_.v, number);
+        const bool is_other = next_k != k || next_v != v;
+        one(call, number, first_unit(t_.queries, part, parts), first_unit(t_.queries, part + 1, parts), is_other, scratch);
+        k = next_k, v = next_v;
       }
     });
   }
@@ -62,10 +67,10 @@ class AttentionKernel final : public Kernel {
   }
 
   // Queries `top` to `bottom` of one element of the batch.
-  void one(const Call& call, Count number, Count top, Count bottom, bool pack_first, float* scratch) const {
+  void one(const Call& call, Count number, Count top, Count bottom, bool is_other, float* scratch) const {
     float *const k = scratch, *const v = k + k_.floats(), *const scores = v + v_.floats();
     float* const sums = scores + kRows * panels_ * k_.width;
-    if (pack_first) {
+    if (is_other) {
       pack(*t_.loops, address(call, 1, t_.k, number), {t_.depth, t_.keys, t_.k.rows, t_.k.columns}, k_, t_.key_factors, k, 0,
            k_.panels());
       pack(*t_.loops, address(call, 2, t_.v, number), {t_.keys, t_.width, t_.v.rows, t_.v.columns}, v_, {}, v, 0, v_.panels());
@@ -147,10 +152,213 @@ class AttentionKernel final : public Kernel {
   Count panels_ = 1;  // of keys at a time
 };
 
+// ---- A few queries: keys and values are read where they are, once for all heads that share them, and a query's largest score
+// and its sum of exponentials are carried along. Where threads could not share the keys' heads evenly, each head's keys are cut
+// into parts, whose sums are added in the end.
+
+constexpr Count kFewRowsTogether = 16;                        // queries of all heads that are computed together
+constexpr Count kFewKeys = 192;                               // keys at a time; as long as a sum's part
+constexpr double kFewFloats = 2.5, kFewMultiplications = 40;  // a nanosecond
+
+// Is the last axis of the batch one of heads that share keys and values?
+bool shares_keys(const AttentionTask& t) { return !t.batch.empty() && t.k.batch.back() == 0 && t.v.batch.back() == 0; }
+
+class FewQueriesKernel final : public Kernel {
+ public:
+  FewQueriesKernel(AttentionTask task, ProductExtras extras, Isa isa)
+      : t_(std::move(task)),
+        extras_(std::move(extras)),
+        loops_(loops_for<CacheLoops>(isa)),
+        has_bias_(std::any_of(extras_.bias.begin(), extras_.bias.end(), [](float b) { return b != 0; })),
+        heads_(shares_keys(t_) ? t_.batch.back() : 1),
+        together_(std::clamp<Count>(kFewRowsTogether / t_.queries, 1, heads_)),
+        blocks_(quotient_rounded_up(t_.keys, kFewKeys)) {
+    for (const Count size : t_.batch) units_ *= size;
+    units_ = units_ / heads_ * quotient_rounded_up(heads_, together_);
+    parts_ = units_ % t_.threads == 0 || units_ > 3 * t_.threads ? 1 : std::min<Count>(t_.threads, blocks_);
+  }
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(t_.threads * thread_floats() + (parts_ > 1 ? units_ * parts_ * state_floats() : 0)) *
+           sizeof(float);
+  }
+
+  void run(const Call& call) const override {
+    const double elements = static_cast<double>(units_ * t_.keys * (t_.depth + t_.width));
+    const double each = std::max(1 / kFewFloats, static_cast<double>(most_rows()) / kFewMultiplications);
+    const Count all = units_ * parts_, pieces = call.workers.pieces(elements * each, all);
+    call.workers.share(pieces, [&](Count piece, int thread) {
+      float* const own = reinterpret_cast<float*>(call.scratch) + thread * thread_floats();
+      for (Count u = first_unit(all, piece, pieces); u < first_unit(all, piece + 1, pieces); ++u) {
+        const Unit unit = unit_of(u / parts_);
+        const Count part = u % parts_;
+        const State state = parts_ > 1 ? state_of(call, u) : state_at(own + own_floats());
+        attend(call, unit, first_unit(blocks_, part, parts_), first_unit(blocks_, part + 1, parts_), own, state);
+        if (parts_ == 1) finish(call, unit, state);
+      }
+    });
+    for (Count u = 0; parts_ > 1 && u < units_; ++u) join(call, u);
+  }
+
+ private:
+  // Some heads that share keys; of the batch, the element of the first one.
+  struct Unit {
+    Count element, heads;
+  };
+  // The rows' sums so far: values times exponentials, the largest scores, the sums of exponentials.
+  struct State {
+    float *values, *largest, *total;
+  };
+
+  Count most_rows() const { return together_ * t_.queries; }
+  // Queries, and scores.
+  Count own_floats() const { return (most_rows() * (t_.depth + kFewKeys) + 15) / 16 * 16; }
+  Count state_floats() const { return (most_rows() * (t_.width + 2) + 15) / 16 * 16; }
+  Count thread_floats() const { return own_floats() + state_floats(); }
+  State state_at(float* at) const { return {at, at + most_rows() * t_.width, at + most_rows() * (t_.width + 1)}; }
+  State state_of(const Call& call, Count unit) const {
+    return state_at(reinterpret_cast<float*>(call.scratch) + t_.threads * thread_floats() + unit * state_floats());
+  }
+
+  Unit unit_of(Count number) const {
+    const Count chunks = quotient_rounded_up(heads_, together_), first = number % chunks * together_;
+    return {number / chunks * heads_ + first, std::min(together_, heads_ - first)};
+  }
+  Count offset(Count element, const std::vector<Count>& strides) const {
+    Count at = 0;
+    for (std::size_t axis = strides.size(); axis-- > 0; element /= t_.batch[axis])
+      at += element % t_.batch[axis] * strides[axis];
+    return at;
+  }
+  const float* address(const Call& call, std::size_t input, const AttentionTask::Operand& operand, Count element) const {
+    return reinterpret_cast<const float*>(call.inputs[input]) + operand.offset + offset(element, operand.batch);
+  }
+
+  // The unit's queries, scaled: row h * queries + i is that of head h.
+  void read_queries(const Call& call, const Unit& unit, float* rows) const {
+    const float factor = t_.key_factors.empty() ? 1.0f : t_.key_factors[0];
+    for (Count h = 0; h < unit.heads; ++h) {
+      const float* const q = address(call, 0, t_.q, unit.element + h);
+      for (Count i = 0; i < t_.queries; ++i, rows += t_.depth)
+        for (Count d = 0; d < t_.depth; ++d) rows[d] = q[i * t_.q.rows + d * t_.q.columns] * factor;
+    }
+  }
+
+  void attend(const Call& call, const Unit& unit, Count first_block, Count last_block, float* own, const State& state) const {
+    const Count rows = unit.heads * t_.queries;
+    float *const queries = own, *const scores = queries + most_rows() * t_.depth;
+    read_queries(call, unit, queries);
+    std::fill_n(state.values, rows * t_.width, 0.0f);
+    std::fill_n(state.largest, rows, -std::numeric_limits<float>::infinity());
+    std::fill_n(state.total, rows, 0.0f);
+    const float *const k = address(call, 1, t_.k, unit.element), *const v = address(call, 2, t_.v, unit.element);
+    for (Count first = first_block * kFewKeys; first < std::min(last_block * kFewKeys, t_.keys); first += kFewKeys) {
+      const Count keys = std::min(kFewKeys, t_.keys - first);
+      loops_.scores(queries, rows, k + first * t_.k.columns, t_.k.columns, keys, t_.depth, scores, kFewKeys);
+      apply_operations(call, unit, first, keys, scores);
+      for (Count r = 0; r < rows; ++r) weigh(scores + r * kFewKeys, keys, r, state);
+      loops_.add_values(scores, kFewKeys, rows, v + first * t_.v.rows, t_.v.rows, keys, t_.width, state.values);
+    }
+  }
+
+  void apply_operations(const Call& call, const Unit& unit, Count first, Count keys, float* scores) const {
+    const ProductLoops& loops = *t_.loops;
+    const Count rows = unit.heads * t_.queries;
+    if (has_bias_) loops.add(scores, kFewKeys, extras_.bias.data() + first, 0, rows, keys);
+    for (const RowOperation& o : extras_.operations) {
+      if (o.function) {
+        loops.apply(*o.function, o.alpha, o.beta, scores, kFewKeys, rows, keys);
+        continue;
+      }
+      const auto* const addend = reinterpret_cast<const float*>(call.inputs[static_cast<std::size_t>(o.input)]) + first;
+      for (Count h = 0; h < unit.heads; ++h)
+        loops.add(scores + h * t_.queries * kFewKeys, kFewKeys, addend + offset(unit.element + h, o.batch_strides),
+                  o.row_stride, t_.queries, keys);
+    }
+  }
+
+  // Replaces a row's scores by exponentials.
+  void weigh(float* scores, Count keys, Count row, const State& state) const {
+    float &largest = state.largest[row], &total = state.total[row];
+    const float before = largest, sum = t_.loops->exponentials(scores, keys, &largest);
+    if (before != largest && total != 0) {
+      const float again = std::exp(before - largest);
+      total *= again;
+      t_.loops->scale(state.values + row * t_.width, t_.width, again);
+    }
+    total += sum;
+  }
+
+  void finish(const Call& call, const Unit& unit, const State& state) const {
+    for (Count h = 0; h < unit.heads; ++h) {
+      float* const y = reinterpret_cast<float*>(call.outputs[0]) + t_.y.offset + offset(unit.element + h, t_.y.batch);
+      for (Count i = 0; i < t_.queries; ++i) {
+        const Count row = h * t_.queries + i;
+        t_.loops->scale(state.values + row * t_.width, t_.width, 1.0f / state.total[row]);
+        std::copy_n(state.values + row * t_.width, t_.width, y + i * t_.y.rows);
+      }
+    }
+  }
+
+  // The parts of a unit become one.
+  void join(const Call& call, Count number) const {
+    const Unit unit = unit_of(number);
+    const State all = state_of(call, number * parts_);
+    for (Count r = 0; r < unit.heads * t_.queries; ++r) {
+      float largest = -std::numeric_limits<float>::infinity();
+      for (Count p = 0; p < parts_; ++p) largest = std::max(largest, state_of(call, number * parts_ + p).largest[r]);
+      const auto factor = [&](const State& part) {
+        return part.largest[r] == largest ? 1.0f : std::exp(part.largest[r] - largest);
+      };
+      const float of_first = factor(all);
+      all.total[r] *= of_first;
+      t_.loops->scale(all.values + r * t_.width, t_.width, of_first);
+      for (Count p = 1; p < parts_; ++p) {
+        const State part = state_of(call, number * parts_ + p);
+        const float weight = factor(part);
+        all.total[r] += part.total[r] * weight;
+        for (Count c = 0; c < t_.width; ++c) all.values[r * t_.width + c] += part.values[r * t_.width + c] * weight;
+      }
+    }
+    finish(call, unit, all);
+  }
+
+  AttentionTask t_;
+  ProductExtras extras_;
+  const CacheLoops& loops_;
+  bool has_bias_;
+  Count heads_, together_;  // that share keys, and of these those that are computed together
+  Count blocks_;            // of keys
+  Count units_ = 1, parts_ = 1;
+};
+
 }  // namespace
 
-std::unique_ptr<Kernel> make_attention(AttentionTask task, ProductExtras extras) {
+std::unique_ptr<Kernel> make_few_queries(const AttentionTask& task, const ProductExtras& extras, Isa isa) {
+  const auto& factors = task.key_factors;
+  const bool one_factor = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
+  const bool in_place = (task.k.rows == 1 || task.depth == 1) && (task.v.columns == 1 || task.width == 1);
+  if (task.queries > kFewRowsTogether || !in_place || !one_factor) return nullptr;
+  return std::make_unique<FewQueriesKernel>(task, extras, isa);
+}
+
+std::unique_ptr<Kernel> make_attention(AttentionTask task, ProductExtras extras, Isa isa) {
+  if (auto few = make_few_queries(task, extras, isa)) return few;
   return std::make_unique<AttentionKernel>(std::move(task), std::move(extras));
+}
+
+void split_batch(AttentionTask& task, ProductExtras& extras, std::size_t axis, std::int64_t inner) {
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  const auto split = [&](std::vector<Count>& strides) {
+    if (strides.empty()) return;
+    const Count stride = strides[axis];
+    strides[axis] = stride * inner;
+    strides.insert(strides.begin() + at + 1, stride);
+  };
+  for (AttentionTask::Operand* const operand : {&task.q, &task.k, &task.v, &task.y}) split(operand->batch);
+  for (RowOperation& operation : extras.operations) split(operation.batch_strides);
+  task.batch[axis] /= inner;
+  task.batch.insert(task.batch.begin() + at + 1, inner);
 }
 
 }  // namespace rewright::cpu

@@ -104,7 +104,7 @@ class BlasKernel final : public Kernel {
     constexpr std::int64_t kTerms = 192;  // of a sum's part
     if (!add) std::fill_n(y, p_.n, 0.0f);
     for (std::int64_t k = 0; k < p_.k; k += kTerms)
-      loops_.add_values(a + k, 0, 1, b + k * p_.n, std::min(kTerms, p_.k - k), p_.n, y);
+      loops_.add_values(a + k, 0, 1, b + k * p_.n, p_.n, std::min(kTerms, p_.k - k), p_.n, y);
   }
 
   void fill(const T* c, T* y) const {
@@ -120,6 +120,47 @@ class BlasKernel final : public Kernel {
   const CacheLoops& loops_;
 };
 
+// What follows is computed on the result, which few rows leave in the caches.
+class FinishedBlasKernel final : public ProductKernel {
+ public:
+  FinishedBlasKernel(const Product& product, std::vector<float> factors, ProductExtras extras, Isa isa)
+      : ProductKernel(task_of(product, isa), std::move(extras)),
+        blas_(product, {}, 0, isa),
+        batch_(product.batch),
+        count_(product.batch_count()),
+        factors_(std::move(factors)) {}
+
+  std::string source() const override { return blas_.source(); }
+  void run(const Call& call) const override {
+    blas_.run(call);
+    const std::int64_t rows = task_.rows, columns = task_.y_rows;
+    auto* y = reinterpret_cast<float*>(call.outputs[0]);
+    for (std::int64_t i = 0; i < count_; ++i, y += rows * columns) {
+      for (std::int64_t r = 0; r < rows && !factors_.empty(); ++r)
+        for (std::int64_t c = 0; c < columns; ++c) y[r * columns + c] *= factors_[static_cast<std::size_t>(c)];
+      if (task_.bias != nullptr) task_.loops->add(y, columns, task_.bias, 0, rows, columns);
+      const float* addends[kMostOperations];
+      find_addends(call, i, batch_, addends);
+      task_.finish(nullptr, y, addends, 0, rows, 0);
+    }
+  }
+
+ private:
+  static ProductTask task_of(const Product& product, Isa isa) {
+    ProductTask task;
+    task.loops = &loops_for<ProductLoops>(isa);
+    task.b = {product.k, product.n, 1, product.n};  // one panel
+    task.rows = product.m;
+    task.y_rows = product.n;
+    return task;
+  }
+
+  BlasKernel<float> blas_;
+  std::vector<std::int64_t> batch_;
+  std::int64_t count_;
+  std::vector<float> factors_;  // by column; empty: none
+};
+
 }  // namespace
 
 bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns) { return blas_matrix(m, rows, columns).has_value(); }
@@ -133,6 +174,11 @@ std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::v
                                           Isa isa) {
   if (type == DataType::kFloat) return std::make_unique<BlasKernel<float>>(std::move(product), std::move(addend), beta, isa);
   return std::make_unique<BlasKernel<double>>(std::move(product), std::move(addend), beta, isa);
+}
+
+std::unique_ptr<Kernel> make_finished_blas_product(const Product& product, std::vector<float> factors, ProductExtras extras,
+                                                   Isa isa) {
+  return std::make_unique<FinishedBlasKernel>(product, std::move(factors), std::move(extras), isa);
 }
 
 }  // namespace rewright::cpu

@@ -7,6 +7,7 @@
 
 #include "expressions/tensor.h"
 #include "runtime/cpu/base/isa.h"
+#include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/planning/kernel.h"
 
 namespace rewright::cpu {
@@ -34,5 +35,9 @@ std::string blas_version_text();  // "OpenBLAS 0.3.21"
 // For floats or doubles. `addend`: strides over m and n of input 2, which is scaled by `beta`; empty if there is none.
 std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta,
                                           Isa isa);
+// For floats, times `factors` by column (empty: none), then with bias and operations. The product's alpha must be 1 if there
+// are factors.
+std::unique_ptr<Kernel> make_finished_blas_product(const Product& product, std::vector<float> factors, ProductExtras extras,
+                                                   Isa isa);
 
 }  // namespace rewright::cpu

@@ -325,14 +325,15 @@ class CachedAttentionRun {
 
   void find_scores(Count head, Count first, Count rows, Count t, Count seen, const float* own, float* scores) const {
     const float* const q = queries_ + (head * t_.rows() + first) * t_.size;
-    if (t_.is_few()) return f_.loops.scores(q, rows, cache(0, head) + t * t_.size, seen, t_.size, scores, f_.keys);
+    if (t_.is_few()) return f_.loops.scores(q, rows, cache(0, head) + t * t_.size, t_.size, seen, t_.size, scores, f_.keys);
     for (Count p = t / f_.k.width; p * f_.k.width < t + seen; ++p)
       multiply(q, t_.size, t_.size, own + p * f_.k.panel_floats(), f_.k.vectors, rows, false, scores + p * f_.k.width - t,
                f_.keys);
   }
 
   void add_values(Count head, Count rows, Count t, Count seen, const float* own, const float* scores, float* sums) const {
-    if (t_.is_few()) return f_.loops.add_values(scores, f_.keys, rows, cache(1, head) + t * t_.size, seen, t_.size, sums);
+    if (t_.is_few())
+      return f_.loops.add_values(scores, f_.keys, rows, cache(1, head) + t * t_.size, t_.size, seen, t_.size, sums);
     const PackedShape values = values_of(head);
     for (Count p = 0; p < values.panels(); ++p)
       multiply(scores, f_.keys, seen, own + f_.k.floats() + p * values.panel_floats() + t * values.width, values.vectors, rows,

@@ -1,10 +1,12 @@
 #include "runtime/cpu/kernels/product/packed_matrix.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace rewright::cpu {
 
@@ -104,6 +106,47 @@ void pack(const ProductLoops& loops, const float* source, const StridedMatrix& m
     if (column_factors.empty()) continue;
     for (std::int64_t k = 0; k < shape.rows; ++k)
       for (std::int64_t c = 0; c < columns; ++c) panel[k * width + c] *= column_factors[p * width + c];
+  }
+}
+
+namespace {
+
+bool are_short(const float* x, std::int64_t count, std::int64_t step) {
+  constexpr std::int64_t kAtOnce = 1024;  // then a matrix that has other numbers is left
+  for (std::int64_t from = 0; from < count; from += kAtOnce) {
+    std::uint32_t bits = 0;
+    for (std::int64_t i = from; i < std::min(count, from + kAtOnce); ++i) bits |= std::bit_cast<std::uint32_t>(x[i * step]);
+    if ((bits & 0xffff) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool fits_16_bits(const float* source, const StridedMatrix& m) {
+  const bool by_rows = m.column_stride <= m.row_stride;
+  const std::int64_t outer = by_rows ? m.rows : m.columns, outer_stride = by_rows ? m.row_stride : m.column_stride;
+  const std::int64_t inner = by_rows ? m.columns : m.rows, inner_stride = by_rows ? m.column_stride : m.row_stride;
+  for (std::int64_t i = 0; i < outer; ++i)
+    if (!are_short(source + i * outer_stride, inner, inner_stride)) return false;
+  return true;
+}
+
+void pack_short(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
+                std::uint16_t* target) {
+  const auto upper = [](float x) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16); };
+  const std::int64_t lanes = loops.lanes, paired = shape.vectors / 2 * 2 * lanes;
+  std::vector<float> panel(static_cast<std::size_t>(shape.panel_floats()));
+  for (std::int64_t p = 0; p < shape.panels(); ++p) {
+    pack(loops, source, matrix, shape, {}, panel.data(), p, p + 1);
+    for (const float* row = panel.data(); row != panel.data() + panel.size(); row += shape.width, target += shape.width) {
+      for (std::int64_t v = 0; v < paired; v += 2 * lanes)
+        for (std::int64_t l = 0; l < lanes; ++l) {
+          target[v + 2 * l] = upper(row[v + l]);
+          target[v + 2 * l + 1] = upper(row[v + lanes + l]);
+        }
+      for (std::int64_t c = paired; c < shape.width; ++c) target[c] = upper(row[c]);
+    }
   }
 }
 

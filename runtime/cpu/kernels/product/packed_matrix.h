@@ -33,4 +33,11 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int6
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
           std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last);
 
+// Are the lower 16 bits of all elements zero, so that the upper ones (a bfloat16) are the number? Published weights often are
+// such numbers, stored as floats.
+bool fits_16_bits(const float* source, const StridedMatrix& matrix);
+// Packs all panels of such a matrix with 16 bits for each element, in the order of ProductLoops::widen.
+void pack_short(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
+                std::uint16_t* target);
+
 }  // namespace rewright::cpu

@@ -13,6 +13,7 @@ using Count = std::int64_t;
 constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
 constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
 constexpr Count kMostWidth = 64;
+constexpr Count kBlocksOfShort = 3;       // blocks of rows for which weights of 16 bits need not become floats in memory
 constexpr double kMultiplications = 100;  // per nanosecond
 constexpr double kStreamed = 10;          // floats of b, per nanosecond
 constexpr double kPacked = 2;
@@ -27,9 +28,11 @@ Count batch_offset(Count number, const std::vector<Count>& sizes, const std::vec
 
 }  // namespace
 
-void ProductTask::run(const float* a, const float* packed, float* y, std::span<const float* const> addends,
+void ProductTask::run(const float* a, const void* packed, float* y, std::span<const float* const> addends,
                       const Part& part) const {
   const Count width = b.width, depth = b.rows;
+  const auto* const floats = static_cast<const float*>(packed);
+  const auto* const shorts = static_cast<const std::uint16_t*>(packed);
   const Count chunks = quotient_rounded_up(part.last_row - part.first_row, kChunkRows);
   alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than the rest of y
   alignas(64) float unpacked[kDepth * kMostWidth];
@@ -49,10 +52,18 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
         block.depth = std::min(kDepth, depth - k);
         block.a_rows = a_rows;
         block.a_columns = a_columns;
+        const Count at = (p - part.packed_from) * b.panel_floats() + k * width;
+        const bool widens = is_short && blocks > kBlocksOfShort;
         if (panels != nullptr) panels->unpack(p, k, k + block.depth, unpacked);
-        block.panel = panels != nullptr ? unpacked : packed + (p - part.packed_from) * b.panel_floats() + k * width;
+        if (widens) loops->widen(unpacked, shorts + at, block.depth, b.vectors);
+        if (is_short && !widens)
+          block.short_panel = shorts + at;
+        else
+          block.panel = panels != nullptr || widens ? unpacked : floats + at;
         block.y_stride = stride;
-        const WeightsAhead ahead(block.panel + block.depth * width, width * Count{sizeof(float)}, block.depth,
+        const Count next = at + block.depth * width;
+        const void* const behind = is_short ? static_cast<const void*>(shorts + next) : floats + next;
+        const WeightsAhead ahead(panels != nullptr ? unpacked : behind, width * (is_short ? 2 : 4), block.depth,
                                  panels != nullptr ? 1 : blocks);
         for (Count i = 0; i < blocks; ++i) {
           const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
@@ -94,7 +105,7 @@ void ProductTask::finish(const float* partial, float* y, std::span<const float* 
 
 double ProductTask::nanoseconds() const {
   const double floats = static_cast<double>(b.floats());
-  return std::max(static_cast<double>(rows) * floats / kMultiplications, floats / kStreamed);
+  return std::max(static_cast<double>(rows) * floats / kMultiplications, floats / (is_short ? 2 * kStreamed : kStreamed));
 }
 
 bool ProductTask::cut_by_columns(int threads) const {
@@ -136,7 +147,7 @@ class PackedProductKernel final : public ProductKernel {
 
   void run(const Call& call) const override {
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
-    const auto* const packed = reinterpret_cast<const float*>(packed_.bytes().data());
+    const void* const packed = packed_.bytes().data();
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);

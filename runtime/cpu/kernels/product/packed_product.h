@@ -40,14 +40,15 @@ struct ProductTask {
   const float* bias = nullptr;             // null, or for all columns of the panels, including padding
   std::span<const RowOperation> operations{};
   const UnpackedPanels* panels = nullptr;  // instead of `packed`
+  bool is_short = false;                   // `packed` has 16 bits for each element (pack_short)
 
   // Rows and panels of the result, from the first up to the last (exclusive).
   struct Part {
     std::int64_t first_row, last_row, first_panel, last_panel;
     std::int64_t packed_from = 0;  // the panel that `packed` begins with
   };
-  // `addends`: the addresses of each operation's addend.
-  void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
+  // `packed`: floats, or 16 bits each. `addends`: the addresses of each operation's addend.
+  void run(const float* a, const void* packed, float* y, std::span<const float* const> addends, const Part& part) const;
   // The operations on rows `top` to `bottom` of a panel of the result. `partial`: they lie there, and not in y; null if not.
   void finish(const float* partial, float* y, std::span<const float* const> addends, Count top, Count bottom,
               Count panel) const;

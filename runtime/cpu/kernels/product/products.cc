@@ -8,6 +8,7 @@
 #include "runtime/cpu/kernels/product/block_product.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/kernels/rows/row_functions.h"
+#include "runtime/cpu/planning/split_view.h"
 #include "runtime/planning/node_shapes.h"
 #include "runtime/planning/strided_read.h"
 
@@ -72,8 +73,9 @@ enum class Way {
 
 class ProductPlan final : public NodePlan {
  public:
-  // `addend`: addend_strides of the node's third operand, if it is added elementwise; otherwise it is a bias, or BLAS adds it.
-  ProductPlan(const Node& node, Product product, DataType type, double beta, bool trans_a, bool trans_b, Way way,
+  // `few`: with kBlas, functions and additions may follow. `addend`: addend_strides of the node's third operand, if it is added
+  // elementwise; otherwise it is a bias, or BLAS adds it.
+  ProductPlan(const Node& node, Product product, DataType type, double beta, bool trans_a, bool trans_b, Way way, bool few,
               std::size_t result_rank, std::optional<std::vector<std::int64_t>> addend)
       : node_(node),
         p_(std::move(product)),
@@ -82,6 +84,7 @@ class ProductPlan final : public NodePlan {
         trans_a_(trans_a),
         trans_b_(trans_b),
         way_(way),
+        few_(few),
         epilogue_(result_rank - 1, [](const Eltwise& e) { return row_function(e).has_value(); }),
         addend_(std::move(addend)) {
     if (addend_) epilogue_.begin_with_addition(node.inputs[2]);
@@ -91,9 +94,9 @@ class ProductPlan final : public NodePlan {
   void set_blocks(BlockWeights weights, bool precise) { blocks_ = std::move(weights), precise_ = precise; }
 
   bool absorb(Planner& planner, const Chain& chain) override {
-    if (way_ == Way::kBlas || values_ || moved_) return false;
+    if ((way_ == Way::kBlas && !few_) || values_ || moved_) return false;
     if (repeated_.empty() && epilogue_.absorb(planner, chain)) return true;
-    if (way_ != Way::kPacked || repeated_.size() >= kMostRepeated) return false;
+    if (!may_attend() || repeated_.size() >= kMostRepeated) return false;
     const auto addend = match_repeated_addition(planner, chain);
     if (addend) repeated_.push_back(*addend);
     return addend.has_value();
@@ -102,7 +105,7 @@ class ProductPlan final : public NodePlan {
   // Absorbs the softmax of the product's rows, times other values.
   bool absorb_rows(Planner& planner, const Node& rows, const NodePlan& next) override {
     const auto* const product = dynamic_cast<const ProductPlan*>(&next);
-    if (product == nullptr || way_ != Way::kPacked || product->way_ != Way::kPacked || values_ || moved_) return false;
+    if (product == nullptr || !may_attend() || !product->may_attend() || values_ || moved_) return false;
     const Node& node = product->node_;
     if (node.inputs[0] != rows.outputs[0] || node.inputs[1] == rows.outputs[0] || planner.has(node, 2)) return false;
     if (product->p_.alpha != 1 || product->trans_a_ || product->p_.batch != p_.batch) return false;
@@ -113,7 +116,7 @@ class ProductPlan final : public NodePlan {
   }
 
   bool absorb_move(Planner& planner, const Node& node) override {
-    if (way_ != Way::kPacked || moved_ || planner.info(node.outputs[0]).type != type_) return false;
+    if (!(way_ == Way::kPacked || values_) || moved_ || planner.info(node.outputs[0]).type != type_) return false;
     const Definition& definition = planner.define(node);
     const Output& output = definition.outputs()[0];
     Sizes from = p_.batch;
@@ -140,6 +143,7 @@ class ProductPlan final : public NodePlan {
   }
 
   void emit(Planner& planner, ValueId result) override {
+    if (values_) return emit_attention(planner, result);
     if (way_ == Way::kConstant) return emit_constant(planner, result);
     if (way_ == Way::kBlocks) return emit_blocks(planner, result);
     if (way_ == Way::kPacked) return emit_packed(planner, result);
@@ -153,6 +157,16 @@ class ProductPlan final : public NodePlan {
         if (c[c.size() - 1 - back] != 1) addend[1 - back] = strides[c.size() - 1 - back];
       inputs.push_back(planner.storage(node_.inputs[2], kPlain));
     }
+    if (few_ && (epilogue_.affine() || !epilogue_.operations().empty() || !repeated_.empty())) {
+      std::vector<float> factors = column_factors();
+      ProductExtras extras = this->extras(planner, inputs);
+      const int target = planner.add_value(result, kPlain);
+      Product product = p_;
+      product.alpha = 1;  // it is in the factors
+      planner.add_step(make_finished_blas_product(product, std::move(factors), std::move(extras), planner.options().isa),
+                       std::move(inputs), {target});
+      return;
+    }
     const int target = planner.add_value(result, kPlain);
     planner.add_step(make_blas_product(type_, p_, std::move(addend), beta_, planner.options().isa), std::move(inputs),
                      {target});
@@ -161,6 +175,8 @@ class ProductPlan final : public NodePlan {
  private:
   static constexpr std::size_t kMostRepeated = 2;
 
+  // Floats, and neither operand is packed before: may be the scores of an attention, or what multiplies them.
+  bool may_attend() const { return way_ == Way::kPacked || few_; }
   // Then there is one product with all rows of a.
   bool is_packed_before() const { return way_ == Way::kConstant || way_ == Way::kBlocks; }
 
@@ -177,7 +193,8 @@ class ProductPlan final : public NodePlan {
       matrix.offset = view->offset;
       set_strides(p, sizes, view->strides, left, transposed);
       const bool blas = left ? blas_reads(matrix, p.m, p.k) : blas_reads(matrix, p.k, p.n);
-      if (is_packed_before() ? rows_are_even() : way_ == Way::kPacked || blas) return planner.storage(view->source, kPlain);
+      if (is_packed_before() ? rows_are_even() : way_ == Way::kPacked || values_ || blas)
+        return planner.storage(view->source, kPlain);
       matrix.offset = 0;
     }
     set_strides(p, sizes, plain_strides(sizes), left, transposed);
@@ -255,7 +272,7 @@ class ProductPlan final : public NodePlan {
   void emit_constant(Planner& planner, ValueId result) {
     std::vector<int> inputs{all_rows(planner)};
     // For plans of several sizes the same form.
-    const ProductTask t = task(planner, p_.batch_count() * p_.m, static_cast<bool>(planner.options().constants));
+    ProductTask t = task(planner, p_.batch_count() * p_.m, static_cast<bool>(planner.options().constants));
     const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
     StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
     if (trans_b_) std::swap(b.row_stride, b.column_stride);
@@ -265,17 +282,37 @@ class ProductPlan final : public NodePlan {
     ConstantOrigin origin(matrix.in);
     origin.add(matrix.offset).add(b.rows).add(b.columns).add(b.row_stride).add(b.column_stride);
     if (!factors.empty()) origin.add(std::span(factors));
-    const Tensor packed = planner.prepared(origin, "panels " + std::to_string(t.b.vectors),
-                                           static_cast<std::size_t>(t.b.floats()) * sizeof(float),
-                                           [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); });
+    t.is_short = factors.empty() && is_worth_shortening(planner) && fits(planner, origin, source, b);
+    const std::string form = "panels " + std::to_string(t.b.vectors) + (t.is_short ? " of 16 bits" : "");
+    const Tensor packed = planner.prepared(
+        origin, form, static_cast<std::size_t>(t.b.floats()) * (t.is_short ? sizeof(std::uint16_t) : sizeof(float)),
+        [&](std::byte* target) {
+          if (t.is_short)
+            pack_short(*t.loops, source, b, t.b, reinterpret_cast<std::uint16_t*>(target));
+          else
+            fill(reinterpret_cast<float*>(target));
+        });
     ProductExtras extras = this->extras(planner, inputs);
     const int target = planner.add_value(result, kPlain);
     planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(extras)), std::move(inputs), {target});
   }
 
+  // Are the weights read from memory, by so few rows that this takes as long as multiplying? Plans of several sizes share one
+  // form.
+  bool is_worth_shortening(const Planner& planner) const {
+    constexpr std::int64_t kFewRows = 64, kLeastWeights = 1 << 16;
+    return p_.k * p_.n >= kLeastWeights && (planner.options().constants || p_.batch_count() * p_.m <= kFewRows);
+  }
+
+  // Do the weights fit into 16 bits? Found once, and kept as packed constants are.
+  static bool fits(Planner& planner, const ConstantOrigin& origin, const float* source, const StridedMatrix& weights) {
+    const Tensor kept = planner.prepared(origin, "fits into 16 bits", 1,
+                                         [&](std::byte* answer) { *answer = std::byte{fits_16_bits(source, weights)}; });
+    return kept.bytes()[0] != std::byte{0};
+  }
+
   void emit_packed(Planner& planner, ValueId result) {
     std::vector<int> inputs = operands(planner);
-    if (values_) return emit_attention(planner, result, std::move(inputs));
     ProductBatch batch{p_.batch, p_.a.batch, p_.b.batch, y_strides().batch, p_.a.offset, p_.b.offset, {}, column_factors()};
     batch.b = {p_.k, p_.n, p_.b.rows, p_.b.columns};
     batch.threads = planner.options().threads;
@@ -286,9 +323,35 @@ class ProductPlan final : public NodePlan {
     planner.add_step(make_batch_product(t, std::move(batch), std::move(extras)), std::move(inputs), {target});
   }
 
-  void emit_attention(Planner& planner, ValueId result, std::vector<int> inputs) {
-    inputs.push_back(operand(planner, values_->value, values_->product, false, values_->transposed));
-    const Product& v = values_->product;
+  // Keys or values that repeat along an axis of the batch, for heads that share them; the axis is one of p_.batch.
+  std::optional<SplitView> repeated(const Planner& planner, ValueId value) const {
+    auto view = planner.view(value) ? std::nullopt : split_view(planner, value);
+    if (!view) return std::nullopt;
+    const Sizes& sizes = planner.info(value).sizes;
+    if (view->strides.axis + 2 >= sizes.size()) return std::nullopt;
+    const std::size_t axis = p_.batch.size() - (sizes.size() - 2) + view->strides.axis;
+    if (p_.batch[axis] != sizes[view->strides.axis]) return std::nullopt;
+    return view;
+  }
+
+  void emit_attention(Planner& planner, ValueId result) {
+    Product& values = values_->product;
+    const ValueId v = values_->value, k = node_.inputs[1];
+    auto of_k = repeated(planner, k), of_v = repeated(planner, v);
+    const auto batch_axis = [&](const SplitView& view, ValueId value) {
+      return p_.batch.size() - (planner.info(value).sizes.size() - 2) + view.strides.axis;
+    };
+    if (of_k && of_v && (batch_axis(*of_k, k) != batch_axis(*of_v, v) || of_k->strides.inner != of_v->strides.inner))
+      of_v.reset();
+    std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
+    const auto right = [&](const std::optional<SplitView>& view, ValueId value, Product& p, bool transposed) {
+      if (!view) return operand(planner, value, p, false, transposed);
+      p.b.offset = view->strides.address.constant;
+      set_strides(p, planner.info(value).sizes, view->strides.address.coefficients, false, transposed);
+      return planner.storage(view->source, kPlain);
+    };
+    inputs.push_back(right(of_k, k, p_, trans_b_));
+    inputs.push_back(right(of_v, v, values, values_->transposed));
     const auto lies = [](const Matrix& m) { return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns}; };
     AttentionTask t;
     t.loops = &loops_for<ProductLoops>(planner.options().isa);
@@ -297,15 +360,23 @@ class ProductPlan final : public NodePlan {
     t.queries = p_.m;
     t.keys = p_.n;
     t.depth = p_.k;
-    t.width = v.n;
+    t.width = values.n;
     t.q = lies(p_.a);
     t.k = lies(p_.b);
-    t.v = lies(v.b);
+    t.v = lies(values.b);
     t.y = lies(y_strides());
     t.key_factors = column_factors();
     ProductExtras extras = this->extras(planner, inputs);
+    if (of_k || of_v) {
+      const std::size_t axis = of_k ? batch_axis(*of_k, k) : batch_axis(*of_v, v);
+      split_batch(t, extras, axis, (of_k ? of_k : of_v)->strides.inner);
+      const auto set = [&](AttentionTask::Operand& operand, const std::optional<SplitView>& view) {
+        if (view) operand.batch[axis] = view->strides.outer_stride, operand.batch[axis + 1] = view->strides.inner_stride;
+      };
+      set(t.k, of_k), set(t.v, of_v);
+    }
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_attention(std::move(t), std::move(extras)), std::move(inputs), {target});
+    planner.add_step(make_attention(std::move(t), std::move(extras), planner.options().isa), std::move(inputs), {target});
   }
 
   // Strides of the result.
@@ -395,6 +466,7 @@ class ProductPlan final : public NodePlan {
   double beta_;
   bool trans_a_, trans_b_;
   Way way_;
+  bool few_;  // kBlas, for floats and less rows than are worth packing
   Epilogue epilogue_;
   std::optional<BlockWeights> blocks_;
   bool precise_ = true;
@@ -443,8 +515,9 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
     if (!by_column && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
     if (!by_column && !addend) way = Way::kBlas;
   }
+  const bool few = way == Way::kBlas && a.type == DataType::kFloat && p.m < kWorthPacking && p.n > 1 && !planner.has(node, 2);
   return std::make_unique<ProductPlan>(node, std::move(p), a.type, product.beta, product.a_transposed, product.b_transposed,
-                                       way, y.sizes.size(), std::move(addend));
+                                       way, few, y.sizes.size(), std::move(addend));
 }
 
 std::unique_ptr<NodePlan> plan_block_product(Planner& planner, const Node& node) {
@@ -458,8 +531,8 @@ std::unique_ptr<NodePlan> plan_block_product(Planner& planner, const Node& node)
   weights.rows = p.k, weights.columns = p.n, weights.block = attributes.number("block"),
   weights.bits = attributes.number("bits");
   constexpr std::int64_t kRounded = 4;  // accuracy_level: the left operand may even be rounded to 8 bits
-  auto plan = std::make_unique<ProductPlan>(node, std::move(p), DataType::kFloat, 1, false, false, Way::kBlocks, y.size(),
-                                            std::nullopt);
+  auto plan = std::make_unique<ProductPlan>(node, std::move(p), DataType::kFloat, 1, false, false, Way::kBlocks, false,
+                                            y.size(), std::nullopt);
   plan->set_blocks(std::move(weights), attributes.number("accuracy") != kRounded);
   return plan;
 }

@@ -1,0 +1,122 @@
+// Attention of a few queries, heads that share keys, and products of few rows with what follows them.
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using rewright::testing::check_graph;
+using rewright::testing::node;
+
+namespace {
+
+struct AttentionBuilder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
+  ValueId transpose(ValueId x, std::vector<std::int64_t> permutation) {
+    return node(graph, "Transpose", {x}, {{"perm", to_indices(permutation)}})[0];
+  }
+  // [batch, shared, length, size] to [batch, heads, length, size], as transformers' repeat_kv.
+  ValueId repeat(ValueId x, std::int64_t times) {
+    const Sizes s = values(graph.value(x).type.shape);
+    x = node(graph, "Reshape", {x}, {{"shape", to_indices(Sizes{s[0], s[1], 1, s[2], s[3]})}})[0];
+    x = node(graph, "Expand", {x}, {{"shape", to_indices(Sizes{s[0], s[1], times, s[2], s[3]})}})[0];
+    return node(graph, "Reshape", {x}, {{"shape", to_indices(Sizes{s[0], s[1] * times, s[2], s[3]})}})[0];
+  }
+  void check(double tolerance = 5e-5) { check_graph(graph, inputs, tolerance); }
+};
+
+}  // namespace
+
+TEST_CASE("attention of a few queries with keys that heads share") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    AttentionBuilder b(seed);
+    const std::int64_t batch = b.pick(1, 3), shared = b.pick(1, 3), times = b.pick(1, 7), size = b.pick(1, 70),
+                       width = seed % 3 ? size : b.pick(2, 70), queries = seed % 3 == 0 ? b.pick(1, 18) : 1,
+                       keys = seed % 5 == 4 ? b.pick(190, 700) : b.pick(2, 80);
+    const bool by_place = b.pick(0, 1) == 1;  // [batch, length, heads, size]
+    const auto given = [&](std::int64_t heads, std::int64_t length, std::int64_t columns) {
+      if (!by_place) return b.input({batch, heads, length, columns});
+      return b.transpose(b.input({batch, length, heads, columns}), {0, 2, 1, 3});
+    };
+    const ValueId q = given(shared * times, queries, size);
+    ValueId k = given(shared, keys, size), v = given(shared, keys, width);
+    if (times > 1) k = b.repeat(k, times), v = b.repeat(v, times);
+    ValueId scores = node(b.graph, "MatMul", {q, b.transpose(k, {0, 1, 3, 2})})[0];
+    if (b.pick(0, 2) > 0) scores = node(b.graph, "Mul", {scores, b.constant({}, 0.1, 0.9)})[0];
+    switch (seed % 4) {
+      case 0:
+        scores = node(b.graph, "Add", {scores, b.input({batch, 1, queries, keys})})[0];
+        break;
+      case 1:
+        scores = node(b.graph, "Add", {scores, b.input({batch, shared * times, queries, keys})})[0];
+        break;
+      case 2:
+        scores = node(b.graph, "Add", {scores, b.constant({keys})})[0];
+        break;
+      default:
+        break;
+    }
+    const ValueId weights = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];
+    const ValueId y = node(b.graph, "MatMul", {weights, v})[0];
+    b.graph.add_output("y", b.pick(0, 1) ? b.transpose(y, {0, 2, 1, 3}) : y);
+    if (size > 1 && width > 1) CHECK(b.steps().size() == 1);  // repeated keys are no step
+    b.check();
+  }
+}
+
+TEST_CASE("keys that repeat one after the other, and values that do not repeat") {
+  for (const bool all_again : {false, true}) {
+    AttentionBuilder b(5);
+    const ValueId q = b.input({1, 6, 2, 8});
+    ValueId k = b.input({1, 2, 40, 8});
+    if (all_again)
+      k = node(b.graph, "Tile", {k}, {{"repeats", to_indices(Sizes{1, 3, 1, 1})}})[0];
+    else
+      k = b.repeat(k, 3);
+    const ValueId scores = node(b.graph, "MatMul", {q, b.transpose(k, {0, 1, 3, 2})})[0];
+    const ValueId weights = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];
+    b.graph.add_output("y", node(b.graph, "MatMul", {weights, b.input({1, 6, 40, 5})})[0]);
+    b.check();
+  }
+}
+
+TEST_CASE("a few queries with keys that are masked") {
+  AttentionBuilder b(1);
+  const std::int64_t n = 600;
+  std::vector<double> mask(4 * n, 0);
+  for (std::int64_t i = 0; i < 520; ++i) mask[i] = -INFINITY;  // the first tiles of keys
+  for (std::int64_t i = 0; i < n; ++i) mask[n + i] = -INFINITY;
+  mask[2 * n + 5] = NAN;
+  mask[3 * n + 590] = INFINITY;
+  const ValueId q = b.input({4, 1, 8}), k = b.input({1, n, 8}), v = b.input({1, n, 8});
+  b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {4, 1, n}, mask));
+  const ValueId m = b.graph.add_input("mask", {DataType::kFloat, to_indices(Sizes{4, 1, n})});
+  const ValueId scores = node(b.graph, "Add", {node(b.graph, "MatMul", {q, b.transpose(k, {0, 2, 1})})[0], m})[0];
+  const ValueId weights = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];
+  b.graph.add_output("y", node(b.graph, "MatMul", {weights, v})[0]);
+  b.check();
+}
+
+TEST_CASE("few rows times a computed matrix, and what follows") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    AttentionBuilder b(seed);
+    const std::int64_t batch = b.pick(1, 3), m = b.pick(1, 3), k = b.pick(1, 60), n = b.pick(2, 90);
+    ValueId y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.input({batch, k, n})})[0];
+    for (std::int64_t more = b.pick(1, 3); more-- > 0;) {
+      switch (b.pick(0, 3)) {
+        case 0:
+          y = node(b.graph, "Sigmoid", {y})[0];
+          break;
+        case 1:
+          y = node(b.graph, "Add", {y, b.input({batch, m, n})})[0];
+          break;
+        case 2:
+          y = node(b.graph, "Mul", {y, b.constant({n})})[0];
+          break;
+        default:
+          y = node(b.graph, "Add", {y, b.input({1, m, n})})[0];
+      }
+    }
+    b.graph.add_output("y", y);
+    b.check(2e-4);
+  }
+}

@@ -1,0 +1,20 @@
+// Values that would be strided views (Planner::view) if one of their axes were two, such as heads that are repeated for several
+// others.
+#pragma once
+
+#include <optional>
+
+#include "runtime/cpu/planning/planner.h"
+#include "runtime/planning/strided_read.h"
+
+namespace rewright::cpu {
+
+struct SplitView {
+  ValueId source;
+  planning::SplitStrides strides;
+};
+
+// nullopt if the value is none, or its step was already planned. Implemented in plan_maker.cc.
+std::optional<SplitView> split_view(const Planner& planner, ValueId value);
+
+}  // namespace rewright::cpu
