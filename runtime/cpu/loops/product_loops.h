@@ -25,7 +25,8 @@ struct ProductBlock {
   Count start_stride = 0;
   float* y = nullptr;
   Count y_stride = 0;
-  // Memory that is needed soon: for each k one line is prefetched, this many bytes after the last.
+  // Memory that is needed soon: for each k a line or two are prefetched, this many bytes after the last. Null: rows of the
+  // panel itself, a page behind.
   const char* ahead = nullptr;
   Count ahead_step = 0;
 };
@@ -56,7 +57,8 @@ struct ProductLoops {
   Count most_rows[kMostVectors + 1];  // of a block, by the vectors in a panel's row; 0: no such blocks
   void (*multiply)(const ProductBlock& block, Count rows, Count vectors);
   // One row times several panels at once: the sums of a single one would wait for each other. Each panel begins `panel_floats`
-  // after the one before it, and its columns of start and y follow that one's. The same bits as one by one; prefetches nothing.
+  // after the one before it, and its columns of start and y follow that one's. The same bits as one by one; of floats it
+  // prefetches nothing.
   void (*multiply_row)(const ProductBlock& block, Count vectors, Count panel_floats);
   Count row_panels[kMostVectors + 1];  // their number, by the vectors in a panel's row
   // Rows of a panel in 16 bits, as floats. Of two vectors that are neighbours in a row, the elements at one place are the lower

@@ -36,21 +36,34 @@ inline V splat(float x) { return x - V{}; }
 // summed separately.
 constexpr Count kSummed = 192;
 
+constexpr Count kLine = 64;  // bytes
+
+// Asks for the lines of a row that stands a page behind: the processor's own prefetching ends with each page.
+template <Count kBytes>
+inline void ask_for(const void* row) {
+  constexpr Count kAhead = 4096;
+#pragma GCC unroll 4
+  for (Count b = 0; b < kBytes; b += kLine) __builtin_prefetch(static_cast<const char*>(row) + kAhead + b);
+}
+
 // Rows of a panel, one after the other.
 template <Count kVectors>
 struct FloatRows {
+  static constexpr bool kAsksForOneRow = false;  // floats come as fast without
   explicit FloatRows(const ProductBlock& b) : at(b.panel) {}
   void read(V (&w)[kVectors], Count beyond = 0) const {
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) w[v] = load(at + beyond + v * kLanes);
   }
   void go_on() { at += kVectors * kLanes; }
+  void ask_ahead(Count beyond) const { ask_for<kVectors * kLanes * Count{sizeof(float)}>(at + beyond); }
   const float* at;
 };
 
 // As ProductLoops::widen has them.
 template <Count kVectors>
 struct ShortRows {
+  static constexpr bool kAsksForOneRow = true;
   typedef std::uint32_t Words __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
   typedef std::uint16_t Halves __attribute__((vector_size(REWRIGHT_VECTOR_BYTES / 2)));
 
@@ -67,6 +80,7 @@ struct ShortRows {
     if constexpr (kVectors % 2 == 1) w[kVectors - 1] = alone(at + beyond + (kVectors - 1) * kLanes);
   }
   void go_on() { at += kVectors * kLanes; }
+  void ask_ahead(Count beyond) const { ask_for<kVectors * kLanes * Count{sizeof(std::uint16_t)}>(at + beyond); }
   const std::uint16_t* at;
 
  private:
@@ -105,7 +119,12 @@ void multiply_block(const ProductBlock& b) {
     panel.read(w);
 #pragma GCC unroll 4
     for (Count v = 0; v < kVectors; ++v) keep_in_register(w[v]);
-    __builtin_prefetch(ahead, 0, 2);
+    if (ahead == nullptr) {
+      panel.ask_ahead(0);
+    } else {
+      __builtin_prefetch(ahead, 0, 2);
+      if (step > kLine) __builtin_prefetch(ahead + kLine, 0, 2);
+    }
 #pragma GCC unroll 16
     for (Count r = 0; r < kRows; ++r) {
       const V x = splat(a[r * rows]);
@@ -194,6 +213,7 @@ void multiply_row_part(const ProductBlock& b, Count panel_floats) {
 #pragma GCC unroll 8
     for (Count p = 0; p < kPanels; ++p) {
       V w[kVectors];
+      if (Rows::kAsksForOneRow && b.ahead == nullptr) panel.ask_ahead(p * panel_floats);
       panel.read(w, p * panel_floats);
 #pragma GCC unroll 4
       for (Count v = 0; v < kVectors; ++v) sum[p][v] += x * w[v];

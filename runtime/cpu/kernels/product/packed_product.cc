@@ -13,6 +13,7 @@ using Count = std::int64_t;
 constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
 constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
 constexpr Count kMostWidth = 64;
+constexpr Count kFromMemory = 1 << 18;    // floats of b that no cache is expected to hold from run to run
 constexpr Count kBlocksOfShort = 3;       // blocks of rows for which weights of 16 bits need not become floats in memory
 constexpr double kMultiplications = 100;  // per nanosecond
 constexpr double kStreamed = 10;          // floats of b, per nanosecond
@@ -41,6 +42,7 @@ void ProductTask::run(const float* a, const void* packed, float* y, std::span<co
     const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
     const Count blocks = quotient_rounded_up(bottom - top, loops->most_rows[b.vectors]);
     const bool one_row = bottom - top == 1 && panels == nullptr;
+    const bool asks_itself = blocks == 1 && panels == nullptr && b.floats() >= kFromMemory;
     for (Count p = part.first_panel, count = 1; p < part.last_panel; p += count) {
       const Count together = loops->row_panels[b.vectors];
       count = one_row && p + together <= part.last_panel && (p + together) * width <= b.columns ? together : 1;
@@ -71,7 +73,7 @@ void ProductTask::run(const float* a, const void* packed, float* y, std::span<co
           block.y = target + first * stride;
           block.start = k > 0 ? block.y : bias == nullptr ? nullptr : bias + p * width;
           block.start_stride = k > 0 ? stride : 0;
-          block.ahead = ahead.at(i);
+          block.ahead = asks_itself ? nullptr : ahead.at(i);
           block.ahead_step = ahead.step;
           if (count > 1)
             loops->multiply_row(block, b.vectors, b.panel_floats());
