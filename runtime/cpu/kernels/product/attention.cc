@@ -338,7 +338,11 @@ std::unique_ptr<Kernel> make_few_queries(const AttentionTask& task, const Produc
   const auto& factors = task.key_factors;
   const bool one_factor = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
   const bool in_place = (task.k.rows == 1 || task.depth == 1) && (task.v.columns == 1 || task.width == 1);
-  if (task.queries > kFewRowsTogether || !in_place || !one_factor) return nullptr;
+  // Rows that meet keys in place are multiplied four at a time; where each head has some and all together more, packing pays.
+  constexpr Count kWorthPackingKeys = 4;
+  const Count rows = task.queries * (shares_keys(task) ? task.batch.back() : 1);
+  if (task.queries >= kWorthPackingKeys && rows > kFewRowsTogether) return nullptr;
+  if (!in_place || !one_factor) return nullptr;
   return std::make_unique<FewQueriesKernel>(task, extras, isa);
 }
 
