@@ -244,13 +244,24 @@ struct Builder : CaseBuilder {
     }
     return y;
   }
+  // Each head so many times, one after the other.
+  ValueId repeated(ValueId x, std::int64_t times) {
+    const Sizes s = sizes(x);
+    x = op("Reshape", {x}, {{"shape", Indices{s[0], s[1], 1, s[2], s[3]}}});
+    x = op("Expand", {x}, {{"shape", Indices{s[0], s[1], times, s[2], s[3]}}});
+    return op("Reshape", {x}, {{"shape", Indices{s[0], s[1] * times, s[2], s[3]}}});
+  }
   ValueId attention() {
-    std::int64_t b = 0, h = 0, n = 0, m = 0, d = 0;
+    std::int64_t b = 0, h = 0, n = 0, m = 0, d = 0, times = 1;
     do {
       b = pick(1, 2), h = log_pick(1, 16), n = log_pick(1, 600), m = chance(0.7) ? n : log_pick(1, 1200), d = log_pick(4, 128);
-    } while (2.0 * static_cast<double>(b * h * n * m * d) > limit.multiplications ||
+      times = chance(0.4) ? pick(2, 8) : 1;
+      if (chance(0.3)) n = pick(1, 8);
+    } while (h % times != 0 || 2.0 * static_cast<double>(b * h * n * m * d) > limit.multiplications ||
              static_cast<double>(b * h * n * m) > limit.elements);
-    const ValueId q = input({b, h, n, d}), k = input({b, h, m, d}), v = input({b, h, m, d});
+    const ValueId q = input({b, h, n, d});
+    ValueId k = input({b, h / times, m, d}), v = input({b, h / times, m, d});
+    if (times > 1) k = repeated(k, times), v = repeated(v, times);
     ValueId s = op("MatMul", {q, op("Transpose", {k}, {{"perm", Indices{0, 1, 3, 2}}})});
     s = chance(0.5) ? op("Mul", {s, number(1 / std::sqrt(static_cast<double>(d)))})
                     : op("Div", {s, number(std::sqrt(static_cast<double>(d)))});

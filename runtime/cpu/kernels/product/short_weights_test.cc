@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "runtime/cpu/kernels/product/packed_product.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -86,4 +87,28 @@ TEST_CASE("plans read half as many bytes of weights that fit into 16 bits") {
       CHECK((plan.steps[0].bytes < floats) == fits);
       testing::check_graph(b.graph, b.inputs, 2e-4);
     }
+}
+
+TEST_CASE("plans of several sizes share one form of weights that fit into 16 bits") {
+  std::mt19937 random(5);
+  const std::int64_t k = 300, n = 260;
+  const Tensor w = shortened(random_tensor(random, DataType::kFloat, {k, n}));
+  PlanOptions options;
+  options.constants = std::make_shared<PreparedConstants>();
+  std::vector<float> first;
+  for (const std::int64_t rows : {1, 200, 1}) {
+    testing::GraphBuilder b(7);  // the same first row
+    const ValueId y = node(b.graph, "MatMul", {b.input({rows, k}), b.graph.add_constant(w)})[0];
+    b.graph.add_output("y", y);
+    Plan plan = make_plan(b.graph, options);
+    const double floats = static_cast<double>(k * n) * sizeof(float),
+                 others = static_cast<double>(rows * (k + n)) * sizeof(float);
+    CHECK(plan.steps[0].bytes - others < floats);
+    PlanRunner runner(std::move(plan));
+    const std::vector<Tensor> actual = runner.run(b.inputs);
+    testing::require_close(b.graph, actual, interpret(b.graph, b.inputs), {2e-4});
+    const auto row = actual[0].data<float>().first(static_cast<std::size_t>(n));
+    if (first.empty()) first.assign(row.begin(), row.end());
+    CHECK(std::equal(first.begin(), first.end(), row.begin()));  // whatever the number of rows
+  }
 }
