@@ -83,6 +83,10 @@ OpenGraph::OpenGraph(Graph graph, const std::vector<bool>& used) : graph_(std::m
     if (node->op != nullptr) find_requirements(*node);
 }
 
+const Graph& OpenGraph::graph_of(const Graph& sized) const {
+  return sized.value_count() == graph_.value_count() && sized.nodes().size() == graph_.nodes().size() ? graph_ : part_;
+}
+
 const std::vector<bool>& OpenGraph::open_values(const Graph& sized) const {
   return sized.value_count() == open_values_.size() ? open_values_ : open_values_of_part_;  // equal if nothing was left out
 }

@@ -24,6 +24,8 @@ class OpenGraph {
   // Returns graph::with_sizes(graph(), sizes), faster, and perhaps without unused nodes. Their values are left out as well, so
   // that others have other numbers, in the same order.
   Graph with_sizes(const Substitution& sizes) const;
+  // The graph with open sizes whose values a graph that with_sizes returned has: graph() or a part of it.
+  const Graph& graph_of(const Graph& sized) const;
   // By value of a graph that with_sizes returned: do its sizes or elements depend on open sizes, apart from what inputs
   // contribute to it?
   const std::vector<bool>& open_values(const Graph& sized) const;

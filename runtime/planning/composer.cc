@@ -81,7 +81,7 @@ class Composer {
     chain.start = node.inputs[0];
     chain.nodes = {n};
     chain.result = node.outputs[0];
-    chain.set_expression([&] {
+    chain.set_expression([&](const Chain&) {
       const Output& output = facts_.define(node).outputs()[0];
       return Chain::Expression{output.element, output.position, node.inputs};
     });
@@ -109,25 +109,30 @@ class Composer {
   std::vector<std::pair<std::pair<int, Indices>, Element>> done_;
 };
 
+Chain::Expression composed(Facts& facts, const std::vector<std::int32_t>& producers, const Chain& chain, bool shorten) {
+  return facts.composed(chain.nodes, chain.start, shorten, [&] {
+    Chain::Expression e;
+    for (std::size_t a = 0; a < facts.info(chain.result).sizes.size(); ++a)
+      e.position.push_back(Index::fresh("i" + std::to_string(a)));
+    Composer composer(facts, producers, chain.nodes, chain.start, shorten);
+    e.element = composer.compose(chain.nodes.back(), e.position);
+    e.operands = std::move(composer.operands);
+    return e;
+  });
+}
+
 }  // namespace
 
-Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId start,
-              bool shorten) {
+Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, std::vector<int> nodes, ValueId start, bool shorten) {
   Chain chain;
   chain.start = start;
-  chain.nodes = nodes;
-  chain.result = facts.graph().nodes()[static_cast<std::size_t>(nodes.back())]->outputs[0];
-  chain.set_expression([&facts, &producers, nodes, start, shorten, result = chain.result] {
-    return facts.composed(nodes, start, shorten, [&] {
-      Chain::Expression e;
-      for (std::size_t a = 0; a < facts.info(result).sizes.size(); ++a)
-        e.position.push_back(Index::fresh("i" + std::to_string(a)));
-      Composer composer(facts, producers, nodes, start, shorten);
-      e.element = composer.compose(nodes.back(), e.position);
-      e.operands = std::move(composer.operands);
-      return e;
-    });
-  });
+  chain.nodes = std::move(nodes);
+  chain.result = facts.graph().nodes()[static_cast<std::size_t>(chain.nodes.back())]->outputs[0];
+  // Functions with two references need no memory, and most are never called.
+  if (shorten)
+    chain.set_expression([&facts, &producers](const Chain& c) { return composed(facts, producers, c, true); });
+  else
+    chain.set_expression([&facts, &producers](const Chain& c) { return composed(facts, producers, c, false); });
   return chain;
 }
 

@@ -1,6 +1,6 @@
 // Groups nodes without kernels into expressions.
 #include <algorithm>
-#include <set>
+#include <initializer_list>
 #include <utility>
 
 #include "runtime/planning/composer.h"
@@ -16,11 +16,38 @@ constexpr std::size_t kMaxGroup = 24;     // nodes
 constexpr std::size_t kMaxOperands = 16;  // read by a group
 constexpr double kCheap = 4;              // operations per element that may be repeated
 
+// A small set in ascending order.
+template <class T>
+class SortedList {
+ public:
+  SortedList(std::initializer_list<T> given) { insert(given.begin(), given.end()); }
+  template <class Iterator>
+  SortedList(Iterator first, Iterator last) {
+    insert(first, last);
+  }
+  void insert(T value) {
+    const auto at = std::lower_bound(values_.begin(), values_.end(), value);
+    if (at == values_.end() || *at != value) values_.insert(at, value);
+  }
+  template <class Iterator>
+  void insert(Iterator first, Iterator last) {
+    for (; first != last; ++first) insert(*first);
+  }
+  void erase(T value) { std::erase(values_, value); }
+  bool contains(T value) const { return std::binary_search(values_.begin(), values_.end(), value); }
+  std::size_t size() const { return values_.size(); }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+ private:
+  std::vector<T> values_;
+};
+
 // A group that grows from its root (the node of its result) towards producers of its operands.
 struct Growing {
   int root;
-  std::set<int> members;
-  std::set<ValueId> operands;
+  SortedList<int> members;
+  SortedList<ValueId> operands;
 };
 
 class ExpressionGroups {

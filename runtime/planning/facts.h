@@ -22,17 +22,18 @@ class Chain {
     Element element;                // of the result, over `operands`
     Indices position;               // the axes of the result
     std::vector<ValueId> operands;  // the first is the start, if any
-    std::uint64_t name = 0;         // a device's, for all of this but the operands' numbers; 0: none
+    std::uint64_t name = 0;         // a device's, for all of this but the operands' numbers and sizes; 0: none
   };
 
   ValueId start = kNoValue;
   std::vector<int> nodes;  // ascending
   ValueId result = kNoValue;
 
-  // `compose` is called at most once.
-  void set_expression(std::function<Expression()> compose) { compose_ = std::move(compose); }
+  // `compose` is called at most once, with this chain.
+  using Compose = std::function<Expression(const Chain&)>;
+  void set_expression(Compose compose) { compose_ = std::move(compose); }
   const Expression& expression() const {
-    if (!expression_) expression_ = std::exchange(compose_, nullptr)();
+    if (!expression_) expression_ = std::exchange(compose_, nullptr)(*this);
     return *expression_;
   }
   const Element& element() const { return expression().element; }
@@ -42,7 +43,7 @@ class Chain {
   mutable std::optional<std::uint64_t> name;  // a device's name for the function; set when it is first requested
 
  private:
-  mutable std::function<Expression()> compose_;
+  mutable Compose compose_;
   mutable std::optional<Expression> expression_;
 };
 
@@ -55,12 +56,13 @@ struct ChannelAffine {
 struct Traits {
   bool has_denotation = false;  // all outputs have one; else the other members are meaningless
   bool reduces = false;
-  bool has_position = false;  // reads at positions given as data: execution checks that they are inside their axes
-  bool has_guard = false;     // evaluates a part only under a condition
-  bool is_limited = false;    // clamped to its type's range before the conversion to an integer, as by quantization
-  bool only_reads = false;    // the element is one of an operand's, or 0
-  int moved = -1;             // the operand whose elements it only moves; -1: it does more
-  double operations = 0;      // per element; unless it reduces
+  bool sums_products = false;  // the element is a sum, over one variable or several, of a product
+  bool has_position = false;   // reads at positions given as data: execution checks that they are inside their axes
+  bool has_guard = false;      // evaluates a part only under a condition
+  bool is_limited = false;     // clamped to its type's range before the conversion to an integer, as by quantization
+  bool only_reads = false;     // the element is one of an operand's, or 0
+  int moved = -1;              // the operand whose elements it only moves; -1: it does more
+  double operations = 0;       // per element; unless it reduces
 };
 Traits traits_of(const Definition& definition);
 

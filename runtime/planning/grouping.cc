@@ -12,7 +12,8 @@ Partition::Partition(DeviceKernels& device)
       producers(graph.producers()),
       uses(graph, [&](std::size_t n) { return device.needed(n); }),
       group_of(graph.nodes().size(), -1),
-      traits_(graph.nodes().size()) {}
+      traits_(graph.nodes().size()),
+      has_kernels_(graph.nodes().size()) {}
 
 Group& Partition::add_group(int n) {
   group_of[static_cast<std::size_t>(n)] = static_cast<int>(groups.size());

@@ -1,5 +1,7 @@
 // Groups kernels with the surrounding nodes that they absorb.
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "runtime/planning/composer.h"
@@ -11,12 +13,23 @@ namespace {
 
 constexpr std::size_t kMaxChain = 8;  // nodes after a kernel that are considered together
 
-// Collected elementwise nodes after a value.
-struct Collected {
-  std::vector<int> nodes;
-  std::vector<ValueId> values;  // the start and the nodes' results
+// Collected elementwise nodes after a value. Most are none in the end, and take no memory of their own.
+class Collected {
+ public:
+  explicit Collected(ValueId start) { values_[0] = start; }
+  std::span<const int> nodes() const { return std::span(nodes_).first(count_); }
+  std::span<const ValueId> values() const { return std::span(values_).first(count_ + 1); }  // the start and the nodes' results
+  bool has(int node) const { return std::find(nodes_.begin(), nodes_.begin() + count_, node) != nodes_.begin() + count_; }
+  bool is_full() const { return count_ == kMaxChain; }
+  void add(int node, ValueId result) {
+    nodes_[count_++] = node;
+    values_[count_] = result;
+  }
 
-  bool has(int node) const { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); }
+ private:
+  std::array<int, kMaxChain> nodes_{};
+  std::array<ValueId, kMaxChain + 1> values_{};
+  std::size_t count_ = 0;
 };
 
 class KernelGroups {
@@ -48,7 +61,7 @@ class KernelGroups {
   std::unique_ptr<MatchedKernel> kernel_for(int n) {
     const Node& node = p_.node(n);
     if (auto kernel = kernels_.match(node)) return kernel;
-    if (!p_.is_free(n) || kernels_.has_kernels(node.op->name())) return nullptr;
+    if (!p_.is_free(n) || p_.has_kernels(n)) return nullptr;
     const Traits& traits = p_.traits(n);
     return traits.has_denotation && traits.reduces ? kernels_.match_reduction(node) : nullptr;
   }
@@ -76,7 +89,7 @@ class KernelGroups {
     if (std::count(inputs.begin(), inputs.end(), read) != 1) return;
     const Node& producer = p_.node(before);
     const ValueId start = producer.inputs.empty() ? kNoValue : producer.inputs[0];
-    if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.is_constant(start)) return;
+    if (start == kNoValue || p_.has_kernels(before) || kernels_.is_constant(start)) return;
     const ValueInfo &from = kernels_.info(start), &to = kernels_.info(read);
     if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
     if (kernels_.absorb_before(*group.kernel, compose(kernels_, p_.producers, {before}, start, false)))
@@ -185,21 +198,19 @@ class KernelGroups {
     if (p_.uses.is_output(start)) return std::nullopt;
     const ValueInfo& given = kernels_.info(start);
     if (p_.uses.nodes(start).empty()) return std::nullopt;
-    Collected chain;
-    chain.nodes.reserve(kMaxChain), chain.values.reserve(kMaxChain + 1);
-    chain.values.push_back(start);
-    while (chain.nodes.size() < kMaxChain) {
+    Collected chain(start);
+    while (!chain.is_full()) {
       const int next = next_user(chain);
       if (next < 0 || !may_follow(next, given)) return std::nullopt;
       const ValueId result = p_.node(next).outputs[0];
       const DataType type = kernels_.info(result).type;
       const bool quantizes = kernels_.fuses_quantization() && is_8_bits(type);
-      chain.nodes.push_back(next);
-      chain.values.push_back(result);
-      if (is_closed(chain, result) && chain.nodes.size() > at_least && !dequantizes(given.type, type)) {
-        if (quantizes && is_8_bits(given.type)) add_sources(chain.nodes);
-        std::sort(chain.nodes.begin(), chain.nodes.end());
-        return compose(kernels_, p_.producers, chain.nodes, start, false);
+      chain.add(next, result);
+      if (chain.nodes().size() > at_least && is_closed(chain, result) && !dequantizes(given.type, type)) {
+        std::vector<int> nodes(chain.nodes().begin(), chain.nodes().end());
+        if (quantizes && is_8_bits(given.type)) add_sources(nodes);
+        std::sort(nodes.begin(), nodes.end());
+        return compose(kernels_, p_.producers, std::move(nodes), start, false);
       }
       if (p_.uses.is_output(result) || (quantizes && type != given.type)) return std::nullopt;
     }
@@ -213,7 +224,7 @@ class KernelGroups {
   // The first user, in topological order, of the collected values; -1: none.
   int next_user(const Collected& chain) const {
     int next = -1;
-    for (const ValueId v : chain.values)
+    for (const ValueId v : chain.values())
       for (const std::int32_t u : p_.uses.nodes(v))
         if (!chain.has(u) && (next < 0 || u < next)) next = u;
     return next;
@@ -221,7 +232,7 @@ class KernelGroups {
 
   // May the node be part of a chain that starts at a value of this type and sizes?
   bool may_follow(int n, const ValueInfo& start) const {
-    if (!p_.is_free(n) || kernels_.has_kernels(p_.node(n).op->name())) return false;
+    if (!p_.is_free(n) || p_.has_kernels(n)) return false;
     const ValueId result = p_.node(n).outputs[0];
     if (!p_.graph.value(result).shape_known) return false;
     const ValueInfo& info = kernels_.info(result);
@@ -232,7 +243,7 @@ class KernelGroups {
   }
 
   bool is_closed(const Collected& chain, ValueId last) const {
-    for (const ValueId v : chain.values) {
+    for (const ValueId v : chain.values()) {
       const auto users = p_.uses.nodes(v);
       const bool escapes = p_.uses.is_output(v) || users.empty() ||
                            std::any_of(users.begin(), users.end(), [&](std::int32_t u) { return !chain.has(u); });
@@ -285,7 +296,7 @@ class KernelGroups {
     if (producer < 0 || p_.uses.only_node(value) != n || !p_.is_free(producer)) return false;
     const Node& node = p_.node(producer);
     const Traits& traits = p_.traits(producer);
-    if (kernels_.has_kernels(node.op->name()) || !traits.has_denotation || traits.moved < 0) return false;
+    if (p_.has_kernels(producer) || !traits.has_denotation || traits.moved < 0) return false;
     const ValueId source = node.inputs[static_cast<std::size_t>(traits.moved)];
     return !kernels_.is_constant(source) && kernels_.info(source).type == kernels_.info(value).type;
   }
@@ -294,9 +305,11 @@ class KernelGroups {
   void absorb_addends() {
     for (std::size_t g = 0; g < p_.groups.size(); ++g) {
       if (!p_.groups[g].kernel) continue;
-      const std::vector<int> nodes = p_.groups[g].nodes;
-      for (const int n : nodes)
+      const std::size_t count = p_.groups[g].nodes.size();  // of those that stand before the ones that are absorbed
+      for (std::size_t i = 0; i < count; ++i) {
+        const int n = p_.groups[g].nodes[i];
         for (const ValueId v : p_.node(n).inputs) absorb_addend(g, n, v);
+      }
       std::sort(p_.groups[g].nodes.begin(), p_.groups[g].nodes.end());
     }
   }

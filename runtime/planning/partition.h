@@ -30,6 +30,12 @@ struct Partition {
   // May the node become part of an expression? It must be in no group, and only its first output used.
   bool is_free(int node) const;
   bool has_denotation(int node) const { return traits(node).has_denotation; }
+  // Are there kernels for some nodes of this node's operator?
+  bool has_kernels(int node) const {
+    std::optional<bool>& known = has_kernels_[static_cast<std::size_t>(node)];
+    if (!known) known = kernels.has_kernels(this->node(node).op->name());
+    return *known;
+  }
   const Traits& traits(int node) const {
     std::optional<Traits>& known = traits_[static_cast<std::size_t>(node)];
     if (!known) known = kernels.traits(this->node(node));
@@ -37,7 +43,8 @@ struct Partition {
   }
 
  private:
-  mutable std::vector<std::optional<Traits>> traits_;  // by node
+  mutable std::vector<std::optional<Traits>> traits_;     // by node
+  mutable std::vector<std::optional<bool>> has_kernels_;  // by node
 };
 
 // First phase: groups of kernels with everything they absorb; opaque nodes; views.

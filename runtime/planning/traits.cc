@@ -18,6 +18,12 @@ bool is_limited(const Element& e) {
   return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
 }
 
+bool sums_products(const Element& given) {
+  const ElementNode* e = given.get();
+  while (e->kind == Kind::kReduce && e->reduction == Reduction::kSum) e = e->arguments[0].get();
+  return e != given.get() && e->kind == Kind::kMultiply;
+}
+
 bool has_guard(const Element& e) {
   const bool here = e->kind == Kind::kRead ? e->zero_outside : !e->conditions.empty();
   return here || std::any_of(e->arguments.begin(), e->arguments.end(), has_guard);
@@ -46,6 +52,7 @@ Traits traits_of(const Definition& definition) {
   if (!t.has_denotation) return t;
   const Element& element = definition.outputs()[0].element;
   t.reduces = has_reduction(element);
+  t.sums_products = sums_products(element);
   t.has_position = has_position(*element);
   t.has_guard = has_guard(element);
   t.is_limited = is_limited(element);

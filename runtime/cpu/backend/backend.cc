@@ -306,7 +306,10 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       options.counts_operations = options_.profile;
     }
     options.choices = choices_.get();
-    if (sized.of != nullptr) options.open_values = &sized.of->open_values(sized.graph);
+    if (sized.of != nullptr) {
+      options.open_values = &sized.of->open_values(sized.graph);
+      options.open_graph = &sized.of->graph_of(sized.graph);
+    }
     std::shared_ptr<ArenaPool> arenas;
     std::shared_ptr<OutputPool> outputs;
     if (resources_) {

@@ -139,8 +139,8 @@ std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const N
 }
 
 // The planner's traits of a node; those of others where plans share what is known about nodes.
-planning::Traits traits_of(const Graph& graph, const Node& node, const PlanOptions& options) {
-  const auto find = [&] { return planning::traits_of(planning::define(graph, node)); };
+planning::Traits traits_of(const Graph& graph, const std::shared_ptr<const Node>& node, const PlanOptions& options) {
+  const auto find = [&] { return planning::traits_of(planning::define(graph, *node)); };
   return options.recognitions ? recalled_traits(*options.recognitions, graph, node, find) : find();
 }
 
@@ -152,19 +152,20 @@ void leave_lookups(const Graph& graph, const PlanOptions& options, const std::fu
   constexpr std::int64_t kLarge = 1024;  // elements
   enum Users : std::uint8_t { kNone, kLookups, kOthers };
   std::vector<Users> users(graph.value_count(), kNone);
-  const auto is_left = [&](const Node& node) {
+  const auto is_left = [&](const std::shared_ptr<const Node>& shared) {
+    const Node& node = *shared;
     if (node.outputs.size() != 1 || node.outputs[0] >= options.open_values->size()) return false;
     const ValueId result = node.outputs[0];
     if (!(*options.open_values)[result] || !wanted[result] || users[result] == kOthers || !is_constant(node)) return false;
     const bool large = element_count(values(graph.value(result).type.shape)) >= kLarge;
     if (users[result] != kLookups && !large) return false;
-    const planning::Traits traits = traits_of(graph, node, options);
+    const planning::Traits traits = traits_of(graph, shared, options);
     return traits.moved == 0 && (traits.has_position || users[result] == kLookups);
   };
   for (const GraphOutput& output : graph.outputs()) users[output.value] = kOthers;
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = *graph.nodes()[n];
-    const bool left = is_left(node);
+    const bool left = is_left(graph.nodes()[n]);
     if (left) wanted[node.outputs[0]] = false;
     const bool takes_others = !left && (is_constant(node) || node.op == nullptr || has_node_kernels(node.op->name()));
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -283,6 +284,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.cache = nullptr;
   once.constants = nullptr;
   once.open_values = nullptr;
+  once.open_graph = nullptr;
   once.choices = nullptr;
   once.loop_problems = nullptr;
   once.replacements.clear();

@@ -51,6 +51,8 @@ Program program_of(Planner& planner, const Expression& e, const TileOperand& out
   std::uint64_t name = hash_mix(hash_mix(hash_text("program"), e.name), static_cast<std::uint64_t>(planner.options().isa));
   const auto add = [&](const TileOperand& o) {
     name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(o.type)), static_cast<std::uint64_t>(o.layout.channels));
+    name = hash_mix(name, o.sizes.size());
+    for (const std::int64_t size : o.sizes) name = hash_mix(name, static_cast<std::uint64_t>(size));
   };
   name = hash_mix(name, static_cast<std::uint64_t>(planner.options().threads));
   add(out);

@@ -2,7 +2,8 @@
 // function here.
 #include "runtime/cpu/planning/kernels.h"
 
-#include <unordered_set>
+#include <cstddef>
+#include <unordered_map>
 
 #include "runtime/cpu/planning/whole_operators.h"
 
@@ -113,13 +114,17 @@ std::span<const ReductionKernel> reduction_kernels() { return kReductionKernels;
 
 std::span<const ExpressionKernel> expression_kernels() { return kExpressionKernels; }
 
-bool has_node_kernels(std::string_view op) {
-  static const std::unordered_set<std::string_view> names = [] {  // each plan asks some times for every node
-    std::unordered_set<std::string_view> found;
-    for (const NodeKernel& kernel : kNodeKernels) found.insert(kernel.op);
+std::span<const NodeKernel> node_kernels(std::string_view op) {
+  static const std::unordered_map<std::string_view, std::span<const NodeKernel>> by_operator = [] {  // plans ask often
+    std::unordered_map<std::string_view, std::span<const NodeKernel>> found;
+    for (const NodeKernel& kernel : kNodeKernels) {  // those of an operator stand side by side
+      std::span<const NodeKernel>& all = found[kernel.op];
+      all = {all.empty() ? &kernel : all.data(), all.size() + 1};
+    }
     return found;
   }();
-  return names.contains(op);
+  const auto found = by_operator.find(op);
+  return found == by_operator.end() ? std::span<const NodeKernel>() : found->second;
 }
 
 }  // namespace rewright::cpu

@@ -18,17 +18,14 @@ class Grouping final : public planning::DeviceKernels {
   bool is_constant(ValueId value) const override { return planner_.is_constant(value); }
   const Definition& define(const Node& node) const override { return planner_.define(node); }
   planning::Traits traits(const Node& node) const override { return planner_.traits(node); }
-  planning::Movement movement(const Node& node) const override {
-    return planner_.recognitions().movements.recall(operands_name(graph(), node), [&] { return Facts::movement(node); });
-  }
+  planning::Movement movement(const Node& node) const override { return planner_.movement(node); }
   bool needed(std::size_t node) const override { return planner_.is_needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return has_node_kernels(operator_name); }
   std::unique_ptr<planning::MatchedKernel> match(const Node& node) override {
     if (is_replaced(node)) return nullptr;
-    for (const NodeKernel& kernel : node_kernels())
-      if (kernel.op == node.op->name())
-        if (auto plan = kernel.plan(planner_, node)) return plan;
+    for (const NodeKernel& kernel : node_kernels(node.op->name()))
+      if (auto plan = kernel.plan(planner_, node)) return plan;
     return nullptr;
   }
   std::unique_ptr<planning::MatchedKernel> match_reduction(const Node& node) override {

@@ -34,7 +34,7 @@ struct Expression {
   const Indices& position;
   ValueId result;
   const std::vector<ValueId>& operands;
-  std::uint64_t name = 0;  // of all that the element depends on, sizes among it; 0: none
+  std::uint64_t name = 0;  // of all that the element depends on; 0: none
 };
 // Do kernels for expressions read and compute this type? Not floats of 8 bits and less, or integers of less.
 inline bool computable_by_expressions(DataType type) { return packed_bits(type) >= (is_real(type) ? 16 : 8); }
@@ -43,11 +43,11 @@ using ExpressionKernel = bool (*)(Planner& planner, const Expression& expression
 
 // The lists in kernels/kernels.cc. The first kernel that accepts a node or expression computes it.
 std::span<const NodeKernel> node_kernels();
+std::span<const NodeKernel> node_kernels(std::string_view op);  // those for the operator of this name
 std::span<const ReductionKernel> reduction_kernels();
 std::span<const ExpressionKernel> expression_kernels();
 
-// Are there kernels for the operator of this name?
-bool has_node_kernels(std::string_view op);
+inline bool has_node_kernels(std::string_view op) { return !node_kernels(op).empty(); }
 
 // Converts a tensor's layout: floats, 32-bit integers, or elements of one byte.
 std::unique_ptr<Kernel> make_layout_change(DataType type, const Sizes& sizes, Layout from, Layout to, Isa isa);

@@ -17,8 +17,8 @@ constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
 
 // A name for everything that a definition depends on, including the node: definitions of two nodes that are composed need
 // distinct variables.
-std::uint64_t definition_name(const Graph& graph, const Node& node) {
-  std::uint64_t name = operands_name(graph, node);
+std::uint64_t definition_name(const Graph& graph, const Node& node, std::uint64_t operation) {
+  std::uint64_t name = operands_name(graph, node, operation);
   for (const ValueId output : node.outputs) name = hash_mix(name, output);
   return name;
 }
@@ -35,6 +35,11 @@ KnownValues::KnownValues(Graph graph, const PlanOptions& options)
       constants_(graph_.value_count()),
       infos_(graph_.value_count()),
       producers_(graph_.producers()),
+      operations_(graph_.nodes().size()),
+      open_nodes_(options.open_graph, graph_),
+      nodes_before_(graph_.nodes().size()),
+      free_nodes_(graph_.nodes().size()),
+      definitions_(graph_.nodes().size()),
       recognitions_(options.recognitions ? options.recognitions : std::make_shared<Recognitions>()),
       open_values_(options.open_values) {
   find_constants(options);
@@ -48,11 +53,48 @@ const ValueInfo& KnownValues::info(ValueId value) const {
 }
 
 const Definition& KnownValues::define(const Node& node) const {
-  std::shared_ptr<const Definition>& definition = definitions_[&node];
+  std::shared_ptr<const Definition>& definition = definitions_[number_of(node)];
   if (definition) return *definition;
   const auto make = [&] { return std::make_shared<const Definition>(planning::define(graph_, node)); };
-  definition = may_have_other_sizes(node) ? make() : recognitions_->definitions.recall(definition_name(graph_, node), make);
+  definition = may_have_other_sizes(node)
+                   ? make()
+                   : recognitions_->definitions.recall(definition_name(graph_, node, operation(node)), make);
   return *definition;
+}
+
+std::size_t KnownValues::number_of(const Node& node) const {
+  const ValueId result = *std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId o) { return o != kNoValue; });
+  return static_cast<std::size_t>(producers_[result]);
+}
+
+std::uint64_t KnownValues::operation(const Node& node) const {
+  const std::size_t number = number_of(node);
+  std::uint64_t& known = operations_[number];
+  if (known == 0) known = recognitions_->nodes.operation(graph_.nodes()[number]);
+  return known;
+}
+
+const std::shared_ptr<const Node>* KnownValues::open_node(std::size_t number) const {
+  std::optional<const std::shared_ptr<const Node>*>& known = nodes_before_[number];
+  if (!known) known = open_nodes_.of(*graph_.nodes()[number]);
+  return *known;
+}
+
+const std::shared_ptr<const Node>* KnownValues::free_node(const Node& node) const {
+  const std::size_t number = number_of(node);
+  std::optional<const std::shared_ptr<const Node>*>& known = free_nodes_[number];
+  if (known) return *known;
+  const std::shared_ptr<const Node>* const open = open_node(number);
+  const bool free =
+      open != nullptr && recognitions_->nodes.is_free(*open, [&] { return is_free_of_sizes(open_nodes_.graph(), **open); });
+  known = free ? open : nullptr;
+  return *known;
+}
+
+planning::Movement KnownValues::movement(const Node& node) const {
+  return recognitions_->movements.recall(operands_name(graph_, node, operation(node)), [&] {
+    return planning::movement_of(define(node), info(node.outputs[0]).sizes, info(node.inputs[0]).sizes);
+  });
 }
 
 // Other plans do not ask for a definition of sizes that no other plan has.
@@ -64,7 +106,9 @@ bool KnownValues::may_have_other_sizes(const Node& node) const {
 }
 
 planning::Traits KnownValues::traits(const Node& node) const {
-  return recalled_traits(*recognitions_, graph_, node, [&] { return planning::traits_of(define(node)); });
+  const std::size_t number = number_of(node);
+  return recalled_traits(
+      *recognitions_, graph_, graph_.nodes()[number], [&] { return planning::traits_of(define(node)); }, open_node(number));
 }
 
 const Node* KnownValues::producer(ValueId value) const {

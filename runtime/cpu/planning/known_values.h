@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/cpu/planning/open_nodes.h"
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/planning/recognitions.h"
 #include "runtime/planning/facts.h"
@@ -33,6 +33,12 @@ class KnownValues {
   // Cached by node, and between plans as far as sizes are the same in all of them.
   const Definition& define(const Node& node) const;
   planning::Traits traits(const Node& node) const;
+  planning::Movement movement(const Node& node) const;  // of a node with a first input
+  // A hash of the node's operator and attributes.
+  std::uint64_t operation(const Node& node) const;
+  const OpenNodes& open_nodes() const { return open_nodes_; }
+  // The node with open sizes, if the elements of its first output are free of them (is_free_of_sizes); null for others.
+  const std::shared_ptr<const Node>* free_node(const Node& node) const;
   const Node* producer(ValueId value) const;                        // null: none
   int producer_number(ValueId value) const;                         // position in the graph's nodes; -1: none
   bool is_needed(std::size_t node) const { return needed_[node]; }  // do outputs need it, and are its results unknown?
@@ -62,6 +68,8 @@ class KnownValues {
   Tensor release(ValueId value);
 
  private:
+  std::size_t number_of(const Node& node) const;                           // in the graph's nodes
+  const std::shared_ptr<const Node>* open_node(std::size_t number) const;  // OpenNodes::of
   bool may_have_other_sizes(const Node& node) const;
   void find_constants(const PlanOptions& options);
   void find_matrices();
@@ -72,9 +80,13 @@ class KnownValues {
   // Constants with the elements of another one in another order, such as transposed weights. Usually only products read them,
   // and pack them from the source.
   std::map<ValueId, ConstantMatrix> matrices_;
-  std::vector<std::int32_t> producers_;  // by value
-  std::vector<bool> needed_;             // by node
-  mutable std::unordered_map<const Node*, std::shared_ptr<const Definition>> definitions_;
+  std::vector<std::int32_t> producers_;            // by value
+  std::vector<bool> needed_;                       // by node
+  mutable std::vector<std::uint64_t> operations_;  // by node; 0: not asked for yet
+  OpenNodes open_nodes_;
+  // By node; nullopt: not asked for yet.
+  mutable std::vector<std::optional<const std::shared_ptr<const Node>*>> nodes_before_, free_nodes_;
+  mutable std::vector<std::shared_ptr<const Definition>> definitions_;  // by node; null: not asked for yet
   std::shared_ptr<Recognitions> recognitions_;
   const std::vector<bool>* open_values_;  // PlanOptions::open_values
 };

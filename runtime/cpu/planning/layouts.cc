@@ -72,7 +72,7 @@ double change_nanoseconds(const ValueInfo& v) {
 
 }  // namespace
 
-std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vector<Group>& groups) {
+std::vector<std::optional<Layout>> choose_layouts(const Planner& planner, const std::vector<Group>& groups) {
   const Graph& graph = planner.graph();
   std::vector<LayoutNeeds> needs;
   std::vector<ValueId> results;  // by group with a choice; otherwise kNoValue
@@ -83,7 +83,7 @@ std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vect
     results.push_back(may_choose ? group.result : kNoValue);
   }
   if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return {};
-  std::map<ValueId, Layout> layouts;
+  std::vector<std::optional<Layout>> layouts(graph.value_count());
   // If no step is faster with channels last, as in networks without convolutions and pools, all are row-major.
   if (std::none_of(needs.begin(), needs.end(), [](const LayoutNeeds& n) { return n.channels_last < n.plain; })) {
     for (const ValueId v : results)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "runtime/cpu/planning/planner.h"
@@ -10,8 +11,8 @@
 namespace rewright::cpu {
 
 // Layouts of the results of groups that support both, such that steps and layout conversions take the least total time
-// (layout_assignment.h).
-std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vector<planning::Group>& groups);
+// (layout_assignment.h). By value; empty if no group has a choice.
+std::vector<std::optional<Layout>> choose_layouts(const Planner& planner, const std::vector<planning::Group>& groups);
 
 // Values that are parts of a concatenation and have no other use, so that they can be computed in place. Requires
 // planner.assigned_layout.

@@ -26,17 +26,6 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 
 namespace {
 
-// The axes along which a tensor is broadcast to the result, as bits behind the rank.
-std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
-  std::uint64_t pattern = sizes.size();
-  for (std::size_t back = 1; back <= sizes.size(); ++back) {
-    const std::int64_t size = sizes[sizes.size() - back];
-    const bool same = back <= result.size() && size == result[result.size() - back];
-    pattern = hash_mix(pattern, (size == 1 ? 1 : 0) + (same ? 2 : 0));
-  }
-  return pattern;
-}
-
 std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis,
                                                          std::size_t channels) {
   const std::uint64_t channel_atom = chain.position()[axis].as_atom() ? chain.position()[axis].as_atom()->id : 0;
@@ -94,18 +83,76 @@ std::shared_ptr<const ChannelAffine> find_channel_affine(const KnownValues& know
 
 namespace {
 
-std::uint64_t exact_sizes(const Sizes& sizes, const Sizes&) {
+std::uint64_t exact_sizes(const Sizes& sizes) {
   std::uint64_t name = sizes.size();
   for (const std::int64_t size : sizes) name = hash_mix(name, static_cast<std::uint64_t>(size));
   return name;
 }
+
+// How sizes count in a name.
+class ExactSizes {
+ public:
+  explicit ExactSizes(const KnownValues& known) : known_(known) {}
+  std::uint64_t operator()(ValueId value) { return exact_sizes(known_.info(value).sizes); }
+  std::uint64_t operation(const Node& node) const { return known_.operation(node); }
+
+ private:
+  const KnownValues& known_;
+};
+
+// The axes along which a tensor is broadcast to the result, as bits behind the rank.
+class BroadcastAxes {
+ public:
+  BroadcastAxes(const KnownValues& known, ValueId result) : known_(known), result_(known.info(result).sizes) {}
+  std::uint64_t operator()(ValueId value) {
+    const Sizes& sizes = known_.info(value).sizes;
+    std::uint64_t pattern = sizes.size();
+    for (std::size_t back = 1; back <= sizes.size(); ++back) {
+      const std::int64_t size = sizes[sizes.size() - back];
+      const bool same = back <= result_.size() && size == result_[result_.size() - back];
+      pattern = hash_mix(pattern, (size == 1 ? 1 : 0) + (same ? 2 : 0));
+    }
+    return pattern;
+  }
+  std::uint64_t operation(const Node& node) const { return known_.operation(node); }
+
+ private:
+  const KnownValues& known_;
+  const Sizes& result_;
+};
+
+// For nodes that are free of open sizes: those that are open only count as far as they are 0, 1, or equal to others.
+class SizesWhereKnown {
+ public:
+  explicit SizesWhereKnown(const KnownValues& known) : known_(known) {
+    constexpr std::size_t kUsual = 32;
+    seen_.reserve(kUsual);
+  }
+  std::uint64_t operator()(ValueId value) {
+    const Sizes& sizes = known_.info(value).sizes;
+    std::uint64_t name = sizes.size();
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      const auto first = std::find(seen_.begin(), seen_.end(), sizes[a]);
+      name = hash_mix(name, static_cast<std::uint64_t>(first - seen_.begin()));
+      if (first == seen_.end()) seen_.push_back(sizes[a]);
+      const bool counts = sizes[a] < 2 || !known_.open_nodes().is_open(value, a);
+      name = hash_mix(name, counts ? 1 + static_cast<std::uint64_t>(sizes[a]) : 0);
+    }
+    return name;
+  }
+  std::uint64_t operation(const Node& node) const { return known_.recognitions().nodes.operation(*known_.free_node(node)); }
+
+ private:
+  const KnownValues& known_;
+  Sizes seen_;
+};
 
 // A matrix that is a view of another one is named without being made.
 std::uint64_t constant_name(const KnownValues& known, ValueId value) {
   const ValueInfo& info = known.info(value);
   if (info.type != DataType::kFloat || info.sizes.size() != 2) return known.constant(value).content_hash();
   const KnownValues::ConstantMatrix m = known.constant_matrix(value);
-  std::uint64_t name = exact_sizes(info.sizes, info.sizes);
+  std::uint64_t name = exact_sizes(info.sizes);
   name = hash_mix(name, m.in.content_hash());
   for (const std::int64_t number : {m.offset, m.row_stride, m.column_stride})
     name = hash_mix(name, static_cast<std::uint64_t>(number));
@@ -113,16 +160,18 @@ std::uint64_t constant_name(const KnownValues& known, ValueId value) {
 }
 
 // A name for what nodes compute, and the values that it numbers: the start, then in the order in which nodes name them.
-// `pattern` says how sizes count.
+// `sizes` says how they count.
 struct NamedNodes {
   std::uint64_t name = 0;
   std::vector<ValueId> values;
 };
-template <class Pattern>
-NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, ValueId start, const Sizes& result,
-                      const Pattern& pattern) {
-  std::uint64_t name = pattern(result, result);
-  std::vector<ValueId> values{start};
+template <class HowSizes>
+NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, ValueId start, ValueId result, HowSizes sizes) {
+  constexpr std::size_t kUsual = 16;  // values
+  std::uint64_t name = sizes(result);
+  std::vector<ValueId> values;
+  values.reserve(kUsual);
+  values.push_back(start);
   const auto add_value = [&](ValueId value) {
     if (value == kNoValue) return void(name = hash_mix(name, 1));
     const auto number = static_cast<std::uint64_t>(std::find(values.begin(), values.end(), value) - values.begin());
@@ -134,15 +183,15 @@ NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, V
     name = hash_mix(name, is_leaf                    ? known.graph().value(value).constant_hash()
                           : known.is_constant(value) ? constant_name(known, value)
                                                      : static_cast<std::uint64_t>(info.type));
-    name = hash_mix(name, pattern(info.sizes, result));
+    name = hash_mix(name, sizes(value));
   };
   if (start != kNoValue) {
     const ValueInfo& info = known.info(start);
-    name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(info.type)), pattern(info.sizes, result));
+    name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(info.type)), sizes(start));
   }
   for (const int n : nodes) {
     const Node& node = *known.graph().nodes()[static_cast<std::size_t>(n)];
-    name = hash_mix(hash_mix(name, hash_text(node.op->name())), hash(node.attributes));
+    name = hash_mix(name, sizes.operation(node));
     for (const ValueId input : node.inputs) add_value(input);
     for (const ValueId output : node.outputs) add_value(output);
   }
@@ -150,7 +199,7 @@ NamedNodes name_nodes(const KnownValues& known, const std::vector<int>& nodes, V
 }
 
 std::uint64_t chain_name(const KnownValues& known, const Chain& chain) {
-  return name_nodes(known, chain.nodes, chain.start, known.info(chain.result).sizes, broadcast_pattern).name;
+  return name_nodes(known, chain.nodes, chain.start, chain.result, BroadcastAxes(known, chain.result)).name;
 }
 
 // An expression whose operands are numbers of NamedNodes::values, or constants that it brings.
@@ -181,22 +230,46 @@ std::shared_ptr<const KnownExpression> known_expression(const KnownValues& known
 
 Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>& nodes, ValueId start, bool shorten,
                                       const std::function<Chain::Expression()>& compose) {
-  const ValueId result = known.graph().nodes()[static_cast<std::size_t>(nodes.back())]->outputs[0];
-  const NamedNodes named = name_nodes(known, nodes, start, known.info(result).sizes, exact_sizes);
-  const std::uint64_t name = hash_mix(hash_mix(hash_text("expression"), named.name), shorten ? 1 : 0);
-  std::optional<Chain::Expression> composed;
-  const auto found = known.recognitions().expressions.recall(name, [&] {
-    composed = compose();
-    return known_expression(known, *composed, named.values);
+  const auto node = [&](int n) -> const Node& { return *known.graph().nodes()[static_cast<std::size_t>(n)]; };
+  const ValueId result = node(nodes.back()).outputs[0];
+  std::optional<Chain::Expression> expression;
+  // False if there is none under this name.
+  const auto recall = [&](std::string_view kind, const NamedNodes& named, const auto& may_compose) {
+    const std::uint64_t name = hash_mix(hash_mix(hash_text(kind), named.name), shorten ? 1 : 0);
+    const auto found = known.recognitions().expressions.recall(name, [&]() -> std::shared_ptr<const KnownExpression> {
+      if (!may_compose()) return nullptr;
+      expression = compose();
+      expression->name = name;
+      return known_expression(known, *expression, named.values);
+    });
+    if (!found || expression) return found != nullptr;
+    expression = Chain::Expression{found->element, found->position, {}, name};
+    for (const KnownExpression::From& from : found->operands)
+      expression->operands.push_back(from.constant ? known.add_constant_value(from.constant) : named.values[from.number]);
+    return true;
+  };
+  // A constant that was computed for these sizes is no other plan's.
+  const auto is_of_sizes = [&](ValueId v) {
+    if (v == kNoValue || !known.is_constant(v) || known.is_of_model(v)) return false;
+    const std::size_t rank = known.info(v).sizes.size();
+    for (std::size_t a = 0; a < rank; ++a)
+      if (known.open_nodes().is_open(v, a)) return true;
+    return false;
+  };
+  const bool free = std::all_of(nodes.begin(), nodes.end(), [&](int n) {
+    return known.free_node(node(n)) != nullptr && std::none_of(node(n).inputs.begin(), node(n).inputs.end(), is_of_sizes);
   });
-  if (composed) {
-    composed->name = name;
-    return *std::move(composed);
-  }
-  Chain::Expression e{found->element, found->position, {}, name};
-  for (const KnownExpression::From& from : found->operands)
-    e.operands.push_back(from.constant ? known.add_constant_value(from.constant) : named.values[from.number]);
-  return e;
+  // Are the nodes' elements at these sizes those that they have at any?
+  const auto is_general = [&] {
+    return std::all_of(nodes.begin(), nodes.end(), [&](int n) {
+      const Definition open = planning::define(known.open_nodes().graph(), **known.free_node(node(n)));
+      return is_same_element(known.define(node(n)).outputs()[0], open.outputs()[0]);
+    });
+  };
+  if (free && recall("expression of any sizes", name_nodes(known, nodes, start, result, SizesWhereKnown(known)), is_general))
+    return *std::move(expression);
+  recall("expression", name_nodes(known, nodes, start, result, ExactSizes(known)), [] { return true; });
+  return *std::move(expression);
 }
 
 std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain) {

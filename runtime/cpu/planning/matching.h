@@ -24,7 +24,8 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 // functions for any sizes, if they read non-constant tensors only at the result's position.
 std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain);
 
-// The result of `compose` for these nodes (Facts::composed), cached for groups of equal nodes at equal sizes.
+// The result of `compose` for these nodes (Facts::composed), cached for groups of equal nodes at equal sizes, and at any sizes
+// where the elements are free of those that are open.
 Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>& nodes, ValueId start, bool shorten,
                                       const std::function<Chain::Expression()>& compose);
 

@@ -21,12 +21,21 @@ namespace rewright::cpu {
 
 namespace {
 
-// Traits of a node, if plans share what is known about nodes.
-std::optional<planning::Traits> known_traits(const Graph& graph, const Node& node, const PlanOptions& options) {
-  if (!options.recognitions) return std::nullopt;
-  return recalled_traits(*options.recognitions, graph, node,
-                         [&] { return planning::traits_of(planning::define(graph, node)); });
-}
+// Traits of nodes, if plans share what is known about nodes. They are asked for in the graph's order.
+class KnownTraits {
+ public:
+  explicit KnownTraits(const PlanOptions& options) : recognitions_(options.recognitions.get()) {}
+  std::optional<planning::Traits> operator()(const Graph& graph, const Node& node) {
+    if (recognitions_ == nullptr) return std::nullopt;
+    while (graph.nodes()[next_].get() != &node) ++next_;
+    return recalled_traits(*recognitions_, graph, graph.nodes()[next_],
+                           [&] { return planning::traits_of(planning::define(graph, node)); });
+  }
+
+ private:
+  Recognitions* recognitions_;  // null: none
+  std::size_t next_ = 0;
+};
 
 // Computes half and bfloat16 tensors in float, except operands that a kernel wants as bfloat16.
 Graph without_short_floats(Graph graph, const PlanOptions& options) {
@@ -95,10 +104,11 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
 
 // Replaces Einsum and the like by matrix products.
 Graph with_products(Graph graph, const PlanOptions& options) {
+  KnownTraits traits_of(options);
   const auto is_served = [&](const Graph& given, const Node& node) {
     if (has_node_kernels(node.op->name())) return true;
-    const std::optional<planning::Traits> traits = known_traits(given, node, options);
-    return traits && !traits->reduces;
+    const std::optional<planning::Traits> traits = traits_of(given, node);
+    return traits && !traits->sums_products;
   };
   return graph::with_matrix_products(std::move(graph), is_served, true);
 }
@@ -135,8 +145,9 @@ Graph with_resizes_by_axis(Graph graph, const PlanOptions&) {
 
 // Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions& options) {
+  KnownTraits traits_of(options);
   return planning::with_pieces_apart(std::move(graph), [&](const Graph& given, const Node& node) {
-    const std::optional<planning::Traits> traits = known_traits(given, node, options);
+    const std::optional<planning::Traits> traits = traits_of(given, node);
     return traits && !traits->only_reads;
   });
 }

@@ -45,6 +45,7 @@ struct PlanOptions {
   // By value: does it differ between the plans for several sizes (OpenGraph::open_values)? Null: not known. Only used while
   // planning.
   const std::vector<bool>* open_values = nullptr;
+  const Graph* open_graph = nullptr;           // with open sizes, whose numbers are planned for; null: not known. Likewise
   std::vector<Replacement> replacements = {};  // see SessionOptions
   // For checking kernels (runtime/kernel_check.h): records where values are stored, and keeps them to the end unless that needs
   // too much memory.

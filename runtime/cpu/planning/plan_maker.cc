@@ -30,6 +30,7 @@ class PlanMaker final : public Planner {
     if (options().checked) plan_.graph = graph();
     bind_inputs();
     std::vector<Group> groups = make_groups(*this, stored_);
+    plan_.steps.reserve(groups.size()), plan_.storages.reserve(2 * groups.size());
     assigned_ = choose_layouts(*this, groups);
     values_.set_parts(find_parts(*this, groups));
     plan_groups(groups);

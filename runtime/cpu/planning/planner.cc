@@ -21,9 +21,7 @@ std::vector<Layout> Planner::layouts(ValueId value) const {
 }
 
 std::optional<Layout> Planner::assigned_layout(ValueId result) const {
-  const auto found = assigned_.find(result);
-  if (found == assigned_.end()) return std::nullopt;
-  return found->second;
+  return result < assigned_.size() ? assigned_[result] : std::nullopt;
 }
 
 namespace {

@@ -92,8 +92,8 @@ class Planner : public KnownValues {
   Plan plan_;
   StoredValues values_;
   std::shared_ptr<PreparedConstants> prepared_;
-  std::vector<bool> stored_;            // by value
-  std::map<ValueId, Layout> assigned_;  // results of groups with a choice
+  std::vector<bool> stored_;                     // by value
+  std::vector<std::optional<Layout>> assigned_;  // by value: results of groups with a choice; may be empty
   StepDescription description_;
   std::set<ValueId> caches_;
 };

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/planning/facts.h"
 
@@ -56,18 +59,48 @@ class Recollection {
   std::unordered_map<std::uint64_t, std::any> recent_, older_;
 };
 
-struct Recognitions {
-  Recollection functions{4096};  // independent of sizes
-  // For certain operand sizes; some kilobytes each. The layers of a network share them, whatever the sizes.
-  Recollection definitions{384}, expressions{96}, programs{96}, movements{384};
+// What is known about nodes as objects, which the graphs of a session's plans share where attributes do not depend on sizes.
+// Nodes that nobody else has any more make place for others. Thread-safe.
+class NodeFacts {
+ public:
+  // A hash of the node's operator and attributes.
+  std::uint64_t operation(const std::shared_ptr<const Node>& node);
+  // The traits that were kept for operands of these kinds (traits_name in recognitions.cc).
+  std::optional<planning::Traits> traits(const std::shared_ptr<const Node>& node, std::uint64_t kinds);
+  void keep(const std::shared_ptr<const Node>& node, std::uint64_t kinds, const planning::Traits& traits);
+  // Is the node of a graph with open sizes free of them (is_free_of_sizes)? `find` tells if that is not known.
+  bool is_free(const std::shared_ptr<const Node>& node, const std::function<bool()>& find);
+
+ private:
+  struct Known {
+    std::shared_ptr<const Node> node;  // alive, so that its address is no other node's
+    std::uint64_t operation = 0, kinds = 0;
+    std::optional<planning::Traits> traits;  // for operands of these kinds
+    std::optional<bool> free;
+  };
+  // Null: there is no place for the node.
+  Known* known(const std::shared_ptr<const Node>& node);
+
+  static constexpr std::size_t kPlaces = 4096, kTries = 8;
+  std::mutex mutex_;
+  std::vector<Known> places_;  // by address, from the first of some places on
 };
 
-// A name for a node's operator and attributes, and for the types and sizes of its operands.
-std::uint64_t operands_name(const Graph& graph, const Node& node);
+struct Recognitions {
+  NodeFacts nodes;
+  Recollection functions{4096};  // independent of sizes
+  // For certain operand sizes; some kilobytes each. The layers of a network share them, whatever the sizes.
+  Recollection definitions{384}, expressions{192}, programs{96}, movements{384};
+};
+
+// A name for a node's operation (NodeFacts), and for the types and sizes of its operands.
+std::uint64_t operands_name(const Graph& graph, const Node& node, std::uint64_t operation);
 
 // The traits that `find` returns for the node; known already if another node of the graph, or this one at other sizes above 1,
-// has the same operator and attributes.
-planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph, const Node& node,
-                                 const std::function<planning::Traits()>& find);
+// has the same operator and attributes. `open`: the node of which this one was made by giving sizes numbers; null: none, or not
+// known.
+planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph, const std::shared_ptr<const Node>& node,
+                                 const std::function<planning::Traits()>& find,
+                                 const std::shared_ptr<const Node>* open = nullptr);
 
 }  // namespace rewright::cpu

@@ -63,7 +63,7 @@ TEST_CASE("traits that nodes of other sizes have left are those of the node") {
     const std::shared_ptr<const Node> one = random_node(g);
     const planning::Traits expected = planning::traits_of(planning::define(g.graph, *one));
     bool is_new = false;
-    const planning::Traits known = recalled_traits(recognitions, g.graph, *one, [&] {
+    const planning::Traits known = recalled_traits(recognitions, g.graph, one, [&] {
       is_new = true;
       return expected;
     });
@@ -71,6 +71,7 @@ TEST_CASE("traits that nodes of other sizes have left are those of the node") {
     INFO(to_string(g.graph));
     CHECK(known.has_denotation == expected.has_denotation);
     CHECK(known.reduces == expected.reduces);
+    CHECK(known.sums_products == expected.sums_products);
     CHECK(known.has_position == expected.has_position);
     CHECK(known.has_guard == expected.has_guard);
     CHECK(known.is_limited == expected.is_limited);

@@ -108,6 +108,31 @@ std::vector<Storable> storable(const Element& e, const Indices& position, const 
   return StorableFinder(e, position, sizes).found;
 }
 
+namespace {
+
+// Counts operations, and a look up as more than any stage needs. Gives up behind so many nodes.
+class ShortLook {
+ public:
+  bool finds_little_work(const Element& e) {
+    visit(e);
+    return nodes_ <= kMostNodes && work_ < kWorthWork;
+  }
+
+ private:
+  static constexpr int kMostNodes = 40;
+  void visit(const Element& e) {
+    if (++nodes_ > kMostNodes) return;
+    work_ += e->kind == Kind::kReduce ? kWorthWork : own_work(*e);
+    for_each_looked_up(*e, [&](const Element&) { work_ += kWorthWork; });
+    for (const Element& argument : e->arguments) visit(argument);
+  }
+  int nodes_ = 0, work_ = 0;
+};
+
+}  // namespace
+
+bool has_no_stages(const Element& e) { return ShortLook().finds_little_work(e); }
+
 Element NormalForms::of(const Element& e, const Indices& position) {
   names_.clear();
   left_ = most_nodes_;

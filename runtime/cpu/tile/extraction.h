@@ -38,6 +38,10 @@ struct Storable {
 };
 std::vector<Storable> storable(const Element& e, const Indices& position, const Sizes& sizes);
 
+// Does an extraction by the estimate find no stages in this element of a group's only value? False also where the element is
+// too large for a short look.
+bool has_no_stages(const Element& e);
+
 // Expressions with their variables renamed in the order in which they are bound, so that equal ones compare equal.
 class NormalForms {
  public:

@@ -191,6 +191,15 @@ class GroupCompiler {
       const auto [element, position, sizes] =
           with_split_axes({value.element, value.position, value.output.sizes}, value.output, before);
       if (!may_store(chosen, {element, position, sizes})) return false;
+      if (loops == nullptr && values_.size() == 1 && has_no_stages(element)) {
+        tensors_.push_back({element,
+                            position,
+                            {value.output.type, sizes, value.output.layout},
+                            number_of_value(v),
+                            value.is_result,
+                            {static_cast<int>(v), LoopProgram::kWhole, {}}});
+        return true;
+      }
       const std::size_t first = extraction.stages.size();
       const Element rest = extraction.take(element, position, sizes, loops != nullptr ? &chosen : nullptr);
       for (std::size_t s = first; s < extraction.stages.size(); ++s) {

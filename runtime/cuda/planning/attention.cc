@@ -204,7 +204,7 @@ class Joining {
     Chain chain;
     const std::vector<int> before(softmax.nodes.begin(), softmax.nodes.end() - 1);
     if (before.empty()) {
-      chain.set_expression([&] {
+      chain.set_expression([&](const Chain&) {
         Chain::Expression e;
         for (std::size_t a = 0; a < scores.sizes.size(); ++a) e.position.push_back(Index::fresh("i"));
         e.operands = {node.inputs[0]};

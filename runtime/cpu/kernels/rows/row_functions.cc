@@ -296,22 +296,22 @@ std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
 }
 
 // A name for everything that samples of the function depend on.
-std::uint64_t name_of(std::string_view what, const Node& node, const std::vector<ValueInfo>& operands) {
-  std::uint64_t name = hash_mix(hash_text(what), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
+std::uint64_t name_of(std::string_view what, std::uint64_t operation, const std::vector<ValueInfo>& operands) {
+  std::uint64_t name = hash_mix(hash_text(what), operation);
   for (const ValueInfo& operand : operands) name = hash_mix(name, operand.sizes.size());
   return hash_mix(name, operands.size());
 }
 
 std::optional<planning::Softmax> softmax_of(const Planner& planner, const Node& node, const std::vector<ValueInfo>& operands) {
   if (!planning::has_sample(node, operands)) return std::nullopt;
-  return planner.recognitions().functions.recall(name_of("softmax", node, operands),
+  return planner.recognitions().functions.recall(name_of("softmax", planner.operation(node), operands),
                                                  [&] { return planning::find_softmax(node, operands); });
 }
 
 std::optional<planning::RowNormalization> normalization_of(const Planner& planner, const Node& node,
                                                            const std::vector<ValueInfo>& operands) {
   if (!planning::may_be_row_function(node, operands)) return std::nullopt;
-  return planner.recognitions().functions.recall(name_of("normalization", node, operands),
+  return planner.recognitions().functions.recall(name_of("normalization", planner.operation(node), operands),
                                                  [&] { return planning::find_row_normalization(node, operands); });
 }
 
@@ -321,7 +321,7 @@ bool is_row_softmax(const Planner& planner, const Node& node) {
   if (!may_be_row_function(planner, node)) return false;
   const std::vector<ValueInfo> operands = operands_of(planner, node);
   return planning::may_be_row_function(node, operands) &&
-         planner.recognitions().functions.recall(name_of("row softmax", node, operands),
+         planner.recognitions().functions.recall(name_of("row softmax", planner.operation(node), operands),
                                                  [&] { return planning::is_row_softmax(node, operands); });
 }
 
