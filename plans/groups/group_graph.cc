@@ -184,7 +184,7 @@ RecomputedGroup with_recomputations(const GroupGraph& group, std::span<const Rec
 
 std::vector<NodeChoice> choices_between(const BetweenGroups& exchange, const TensorType& result, std::int64_t processes,
                                         const PartitionOptions& between) {
-  const auto seconds = [&](double bytes) { return exchange_seconds(exchange.exchange, bytes, 0, between); };
+  const auto seconds = [&](double bytes) { return exchange_seconds(exchange.exchange, bytes, between); };
   const double bytes = bytes_of(exchange.whole);
   NodeChoice whole;
   whole.needs.resize(1), whole.gives.resize(1);

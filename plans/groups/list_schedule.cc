@@ -5,8 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "optimizer/costs/cost_model.h"
-
 namespace rewright::plans {
 
 namespace {
@@ -101,8 +99,9 @@ class ListScheduler {
       if (v == kNoValue) continue;
       there_[v] = time;
       for (const std::size_t e : of_value_[v]) {
-        const TensorType& type = graph_.value(v).type;
-        exchanging_ = std::max(exchanging_, time) + exchange_seconds(exchanges_[e].exchange, bytes_of(type), 0, options_);
+        const PlannedExchange& x = exchanges_[e];
+        const double bytes = exchanged_bytes(x.exchange, graph_.value(v).type, x.from, x.to, options_.processes);
+        exchanging_ = std::max(exchanging_, time) + exchange_seconds(x.exchange, bytes, options_);
         exchanged_[e] = exchanging_;
       }
     }

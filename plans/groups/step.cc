@@ -149,11 +149,7 @@ class Step {
     Waits after;
     if (made_[e.value]) after.push_back(*made_[e.value]);
     const TensorType& type = graph_.value(e.value).type;
-    const auto processes = static_cast<double>(options_.processes);
-    double bytes = bytes_of(type);
-    // A collective sends (P - 1) / P of its bytes.
-    if (e.exchange == Exchange::kAllToAll)
-      bytes = all_to_all_bytes(type, e.from, e.to, options_.processes) * processes / (processes - 1);
+    const double bytes = exchanged_bytes(e.exchange, type, e.from, e.to, options_.processes);
     const std::string label = std::string(name(e.exchange)) + " " + graph_.value(e.value).name;
     Waits waits = e.exchange == Exchange::kHalo ? maker.exchange(label, halo(type, e.to), after)
                                                 : collective(label, e.exchange, {groups_, options_.pairs}, bytes, maker, after);

@@ -54,19 +54,27 @@ TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processe
   return parts;
 }
 
-double all_to_all_bytes(const TensorType& type, const Holding& from, const Need& to, std::int64_t processes) {
+double exchanged_bytes(Exchange exchange, const TensorType& type, const Holding& from, const Need& to, std::int64_t processes) {
+  if (exchange != Exchange::kAllToAll && exchange != Exchange::kHalo) return bytes_of(type);
   Sizes sizes;
   for (const Index& size : type.shape) sizes.push_back(size.value());
+  if (exchange == Exchange::kHalo)
+    return bytes_of(type) / static_cast<double>(sizes[to.holding.axis]) * static_cast<double>(to.before + to.after);
+  if (processes < 2) return 0;
   const TensorParts held = parts_of({from}, sizes, processes), needed = parts_of(to, sizes, processes);
-  // Of each pair of processes the rows of both, but what a process has for itself.
-  double rows = 0, all_held = 0, all_needed = 0;
+  using Rows = TensorParts::Rows;
+  const auto count = [](const Rows& r) { return static_cast<double>(std::max(r.begin, r.end) - r.begin); };
+  const bool is_one_axis = held.axis == needed.axis;
+  // All that is needed, but what a process has itself; of another axis each needs its part of all rows.
+  double rows = 0;
   for (std::size_t p = 0; p < held.rows.size(); ++p) {
-    const auto of = [p](const TensorParts& parts) { return static_cast<double>(parts.rows[p].end - parts.rows[p].begin); };
-    rows -= of(held) * of(needed);
-    all_held += of(held), all_needed += of(needed);
+    const Rows &has = held.rows[p], &wants = needed.rows[p];
+    rows += is_one_axis ? count(wants) - count({std::max(has.begin, wants.begin), std::min(has.end, wants.end)})
+                        : count(wants) * (static_cast<double>(sizes[held.axis]) - count(has));
   }
-  rows += all_held * all_needed;
-  return rows * bytes_of(type) / static_cast<double>(sizes[held.axis] * sizes[needed.axis]);
+  const double all = static_cast<double>(sizes[held.axis]) * (is_one_axis ? 1 : static_cast<double>(sizes[needed.axis]));
+  const auto n = static_cast<double>(processes);
+  return rows * bytes_of(type) / all * n / (n - 1);
 }
 
 std::string_view name(Exchange exchange) {

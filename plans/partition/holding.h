@@ -49,10 +49,6 @@ struct Need {
 // The rows that each process has of a value that is held and needed so.
 TensorParts parts_of(const Need& need, const Sizes& whole, std::int64_t processes);
 
-// Bytes that all processes send together where a value that is cut along one axis is needed cut along another: parts may differ
-// by a row, and neighbours' rows are sent to several.
-double all_to_all_bytes(const TensorType& type, const Holding& from, const Need& to, std::int64_t processes);
-
 // Changes a value's distribution; names as in MPI.
 enum class Exchange {
   kNone,           // it is as it should be, or each process keeps a part of what it has
@@ -63,6 +59,10 @@ enum class Exchange {
   kHalo,           // rows of the neighbours
 };
 std::string_view name(Exchange exchange);
+
+// Bytes of which an exchange takes its time (plans/partition/partition.h): of the value; of a halo's rows; of an all-to-all, of
+// which all processes together send (P - 1) / P, for parts that may differ by a row and neighbours' rows that go to several.
+double exchanged_bytes(Exchange exchange, const TensorType& type, const Holding& from, const Need& to, std::int64_t processes);
 
 // Throws Error(kUnsupported) where there is none: partial values of one reduction are no partial values of another.
 Exchange exchange_for(const Holding& from, const Need& to);

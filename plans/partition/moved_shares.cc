@@ -24,7 +24,10 @@ std::vector<double> moved_shares(const Graph& graph) {
       const auto from = static_cast<std::size_t>(producers[v]);
       if (!nodes[from]->op || traits[from].free) continue;  // a view of what is in memory
       const double bytes = bytes_of(graph.value(v).type);
-      fused[n] += bytes, fused[from] += bytes;
+      fused[n] += bytes;
+      const auto& inputs = nodes[n]->inputs;
+      if (std::find(inputs.begin(), inputs.end(), v) == inputs.begin() + static_cast<std::ptrdiff_t>(k))
+        fused[from] += bytes;  // once, however often a node reads it
     }
   std::vector<double> result(nodes.size(), 1);
   for (std::size_t n = 0; n < nodes.size(); ++n)

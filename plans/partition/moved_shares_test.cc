@@ -30,6 +30,17 @@ TEST_CASE("moved shares: what one node reads element by element is neither writt
   CHECK(shares({"MatMul", "Neg", "Exp"}, true) == std::vector<double>{1, 1, 1});
 }
 
+TEST_CASE("moved shares: a result that one node reads twice is saved once") {
+  Graph graph;
+  const Operator &product = registry().get("MatMul"), &times = registry().get("Mul");
+  const ValueId a = graph.add_input("a", {DataType::kFloat, {8, 8}}), b = graph.add_input("b", {DataType::kFloat, {8, 8}});
+  const ValueId y = graph.add_node(product, product.defaults(), {a, b}).at(0);
+  graph.add_output("z", graph.add_node(times, times.defaults(), {y, y}).at(0));
+  const auto shares = moved_shares(graph);
+  CHECK(shares[0] == Approx(2.0 / 3));
+  CHECK(shares[1] == Approx(1.0 / 3));
+}
+
 TEST_CASE("moved shares: values that several nodes read, or that move, are in memory") {
   Graph graph;
   const auto add = [&](const char* op, std::vector<ValueId> inputs,

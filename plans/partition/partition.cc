@@ -30,12 +30,6 @@ constexpr double kLeastLonger = 1e-3, kChaining = 0.6;
 constexpr std::size_t kMostChained = 5000;  // nodes, as time and memory are the square of them
 constexpr double kUnit = 1e3;               // of a second: rows in milliseconds, so that the solver's tolerances are small
 
-double halo_bytes(const TensorType& type, const Need& need) {
-  if (need.before + need.after == 0) return 0;
-  return bytes_of(type) / static_cast<double>(type.shape[need.holding.axis].value()) *
-         static_cast<double>(need.before + need.after);
-}
-
 class Program {
  public:
   Program(const Graph& graph, ChoiceFinder& choices, const PartitionOptions& options)
@@ -318,7 +312,8 @@ class Program {
 
   std::optional<double> edge_seconds(const TensorType& type, const Holding& from, const Need& to) const {
     try {
-      return exchange_seconds(exchange_for(from, to), bytes_of(type), halo_bytes(type, to), options_);
+      const Exchange exchange = exchange_for(from, to);
+      return exchange_seconds(exchange, exchanged_bytes(exchange, type, from, to, options_.processes), options_);
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -468,7 +463,7 @@ std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const
   return result;
 }
 
-double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options) {
+double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions& options) {
   const auto p = static_cast<double>(options.processes);
   const double a = options.latency, b = options.seconds_per_byte;
   // Messages that wait for each other, to gather or to reduce to parts.
@@ -484,9 +479,9 @@ double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, cons
       if (way == distribution::ExchangeWay::kWhole) return rounds * (a + b * bytes);
       return 2 * (rounds * a + (p - 1) * b * bytes / p);
     case Exchange::kAllToAll:
-      return p > 1 ? a + (p - 1) * options.all_to_all * b * (bytes + (p - 1) * halo_bytes) / (p * p) : 0;
+      return p > 1 ? a + (p - 1) * options.all_to_all * b * bytes / (p * p) : 0;
     case Exchange::kHalo:
-      return a + b * halo_bytes;
+      return a + b * bytes;
   }
   return 0;
 }
@@ -537,8 +532,8 @@ Partition partition(const Graph& graph, ChoiceFinder& choices, const PartitionOp
   if (!result.found) return result;
   for (const NodeChoice& c : result.nodes) result.seconds += c.seconds;
   for (const PlannedExchange& e : exchanges_of(graph, result, options)) {
-    const TensorType& type = graph.value(e.value).type;
-    result.exchange_seconds += exchange_seconds(e.exchange, bytes_of(type), halo_bytes(type, e.to), options);
+    const double bytes = exchanged_bytes(e.exchange, graph.value(e.value).type, e.from, e.to, options.processes);
+    result.exchange_seconds += exchange_seconds(e.exchange, bytes, options);
   }
   result.seconds += result.exchange_seconds;
   return result;

@@ -56,12 +56,12 @@ struct Partition {
   bool timed_out = false;       // there was no time to go on
 };
 
-// Seconds that an exchange of a value of so many bytes takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1) messages
-// of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Those that go in pairs: as many
-// bytes in log2(P) messages, or each of these for an all-reduce of the whole (distribution/tensor_exchange.h). The messages of
-// an all-to-all are sent at once: (P - 1) of a P-th of a part, with the rows of neighbours. On equal links these are the
-// simulated times of parts of equal sizes.
-double exchange_seconds(Exchange exchange, double bytes, double halo_bytes, const PartitionOptions& options);
+// Seconds that an exchange of so many bytes (exchanged_bytes) takes, by rings (Thakur, Rabenseifner and Gropp, 2005): (P - 1)
+// messages of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Those that go in
+// pairs: as many bytes in log2(P) messages, or each of these for an all-reduce of the whole (distribution/tensor_exchange.h).
+// The messages of an all-to-all are sent at once: (P - 1) of a P-th of a part. On equal links these are the simulated times of
+// parts of equal sizes.
+double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions& options);
 
 // Ways in which a given value may be held.
 std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const PartitionOptions& options);
