@@ -2,6 +2,7 @@
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::check_graph;
 using rewright::testing::node;
 
