@@ -344,7 +344,8 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   // Everything that a plan depends on.
   std::string configuration(const Graph& graph) const {
     return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) +
-           (cpu::has_tile_registers() ? "\ntile registers\n" : "\n") + std::to_string(plan_options_.threads) + " threads" +
+           (plan_options_.isa == Isa::kAvx512 && cpu::has_tile_registers() ? "\ntile registers\n" : "\n") +
+           std::to_string(plan_options_.threads) + " threads" +
            (plan_options_.transformed_convolutions ? "" : ", no transformed convolutions") + "\nkernels " +
            std::to_string(cpu_kernel_generation()) + "\n" + cpu_library_versions();
   }

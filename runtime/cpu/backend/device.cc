@@ -25,7 +25,7 @@ namespace rewright::cpu {
 namespace {
 
 // Must be increased whenever kernels or planning change times.
-constexpr int kKernelGeneration = 16;
+constexpr int kKernelGeneration = 17;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -217,8 +217,9 @@ std::unique_ptr<Device> make_cpu_device(int threads, bool transformed_convolutio
 }
 
 std::string cpu_identity(const SessionOptions& options) {
-  return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) +
-         (cpu::has_tile_registers() ? ", tile registers, " : ", ") + cpu::dnnl_version_text() + ", " +
+  const Isa isa = cpu::usable_isa(options.max_isa);
+  return "cpu " + processor_name() + ", " + std::string(cpu::name(isa)) +
+         (isa == Isa::kAvx512 && cpu::has_tile_registers() ? ", tile registers, " : ", ") + cpu::dnnl_version_text() + ", " +
          cpu::blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
          std::to_string(usable_threads(options.threads)) + " threads" +
          (options.transformed_convolutions ? "" : ", no transformed convolutions");

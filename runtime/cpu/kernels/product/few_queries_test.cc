@@ -100,21 +100,32 @@ TEST_CASE("few rows times a computed matrix, and what follows") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     AttentionBuilder b(seed);
-    const std::int64_t batch = b.pick(1, 3), m = b.pick(1, 3), k = b.pick(1, 60), n = b.pick(2, 90);
-    ValueId y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.input({batch, k, n})})[0];
-    for (std::int64_t more = b.pick(1, 3); more-- > 0;) {
+    const std::int64_t m = b.pick(1, 3), k = b.pick(1, 60), n = b.pick(2, 90);
+    Sizes batch;
+    for (std::int64_t axes = b.pick(0, 2); axes-- > 0;) batch.push_back(b.pick(1, 3));
+    Sizes of_a = batch, of_b = batch, of_y = batch;
+    of_a.insert(of_a.end(), {m, k}), of_b.insert(of_b.end(), {k, n}), of_y.insert(of_y.end(), {m, n});
+    if (b.pick(0, 3) == 0) of_a = {k}, of_y.erase(of_y.end() - 2);  // a vector
+    ValueId y = node(b.graph, "MatMul", {b.input(of_a), b.input(of_b)})[0];
+    const auto broadcast = [&] {
+      Sizes sizes = of_y;
+      for (std::size_t axis = 0; axis + 1 < sizes.size(); ++axis)
+        if (b.pick(0, 1) == 0) sizes[axis] = 1;
+      return b.input(sizes);
+    };
+    for (std::int64_t more = b.pick(1, 6); more-- > 0;) {
       switch (b.pick(0, 3)) {
         case 0:
           y = node(b.graph, "Sigmoid", {y})[0];
           break;
         case 1:
-          y = node(b.graph, "Add", {y, b.input({batch, m, n})})[0];
+          y = node(b.graph, "Add", {y, b.input(of_y)})[0];
           break;
         case 2:
           y = node(b.graph, "Mul", {y, b.constant({n})})[0];
           break;
         default:
-          y = node(b.graph, "Add", {y, b.input({1, m, n})})[0];
+          y = node(b.graph, "Add", {y, broadcast()})[0];
       }
     }
     b.graph.add_output("y", y);

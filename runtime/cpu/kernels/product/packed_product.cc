@@ -64,9 +64,10 @@ void ProductTask::run(const float* a, const void* packed, float* y, std::span<co
           block.panel = panels != nullptr || widens ? unpacked : floats + at;
         block.y_stride = stride;
         const Count next = at + block.depth * width;
-        const void* const behind = is_short ? static_cast<const void*>(shorts + next) : floats + next;
-        const WeightsAhead ahead(panels != nullptr ? unpacked : behind, width * (is_short ? 2 : 4), block.depth,
-                                 panels != nullptr ? 1 : blocks);
+        const void* const behind = panels != nullptr ? unpacked
+                                   : is_short        ? static_cast<const void*>(shorts + next)
+                                                     : floats + next;
+        const WeightsAhead ahead(behind, width * (is_short ? 2 : 4), block.depth, panels != nullptr ? 1 : blocks);
         for (Count i = 0; i < blocks; ++i) {
           const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
           block.a = a + (top + first) * a_rows + k * a_columns;

@@ -515,7 +515,9 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
     if (!by_column && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
     if (!by_column && !addend) way = Way::kBlas;
   }
-  const bool few = way == Way::kBlas && a.type == DataType::kFloat && p.m < kWorthPacking && p.n > 1 && !planner.has(node, 2);
+  // The result of a vector has no axis of rows, by which addends are read.
+  const bool few = way == Way::kBlas && a.type == DataType::kFloat && a.sizes.size() > 1 && p.m < kWorthPacking && p.n > 1 &&
+                   !planner.has(node, 2);
   return std::make_unique<ProductPlan>(node, std::move(p), a.type, product.beta, product.a_transposed, product.b_transposed,
                                        way, few, y.sizes.size(), std::move(addend));
 }

@@ -27,7 +27,7 @@ TEST_CASE("products with weights of 16 bits have the bits of those with floats")
   const auto pick = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
-  for (int round = 0; round < 60; ++round) {
+  for (unsigned round = 0; round < testing::instances(60); ++round) {
     const std::int64_t m = round % 3 == 0 ? 1 : pick(1, 150), k = round % 7 == 0 ? pick(380, 900) : pick(1, 40),
                        n = pick(1, 200);
     CAPTURE(m, k, n);
@@ -49,6 +49,7 @@ TEST_CASE("products with weights of 16 bits have the bits of those with floats")
       task.run(a.data<float>().data(), packed.data(), expected.data(), {}, task.part(0, 1, false));
       task.is_short = true;
       for (const int threads : {1, 3}) {
+        y.assign(y.size(), -5);
         for (int t = 0; t < threads; ++t)
           task.run(a.data<float>().data(), shorts.data(), y.data(), {}, task.part(t, threads, task.cut_by_columns(threads)));
         REQUIRE(y == expected);
@@ -59,7 +60,7 @@ TEST_CASE("products with weights of 16 bits have the bits of those with floats")
 
 TEST_CASE("one element with more bits, and 16 bits are too few") {
   std::mt19937 random(2);
-  for (int round = 0; round < 20; ++round) {
+  for (unsigned round = 0; round < testing::instances(20); ++round) {
     const std::int64_t k = 1 + static_cast<std::int64_t>(random() % 50), n = 1 + static_cast<std::int64_t>(random() % 50);
     const Tensor b = shortened(random_tensor(random, DataType::kFloat, {k, n}));
     std::vector<float> x(b.data<float>().begin(), b.data<float>().end());
