@@ -1,4 +1,5 @@
 // Attention of a few queries, heads that share keys, and products of few rows with what follows them.
+#include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;

@@ -1,6 +1,7 @@
 // Weights whose numbers fit into 16 bits.
 #include <bit>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/planning/prepared_constants.h"
 #include "runtime/cpu/testing/graphs.h"
