@@ -233,14 +233,20 @@ Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>
   const auto node = [&](int n) -> const Node& { return *known.graph().nodes()[static_cast<std::size_t>(n)]; };
   const ValueId result = node(nodes.back()).outputs[0];
   std::optional<Chain::Expression> expression;
-  // False if there is none under this name.
-  const auto recall = [&](std::string_view kind, const NamedNodes& named, const auto& may_compose) {
+  // False if there is none under this name. One of any sizes brings no constants, which were made for those of this plan.
+  const auto recall = [&](std::string_view kind, const NamedNodes& named, bool of_any_sizes, const auto& may_compose) {
     const std::uint64_t name = hash_mix(hash_mix(hash_text(kind), named.name), shorten ? 1 : 0);
     const auto found = known.recognitions().expressions.recall(name, [&]() -> std::shared_ptr<const KnownExpression> {
       if (!may_compose()) return nullptr;
       expression = compose();
       expression->name = name;
-      return known_expression(known, *expression, named.values);
+      std::shared_ptr<const KnownExpression> result = known_expression(known, *expression, named.values);
+      const auto is_constant = [](const KnownExpression::From& from) { return static_cast<bool>(from.constant); };
+      if (of_any_sizes && std::any_of(result->operands.begin(), result->operands.end(), is_constant)) {
+        expression.reset();
+        return nullptr;
+      }
+      return result;
     });
     if (!found || expression) return found != nullptr;
     expression = Chain::Expression{found->element, found->position, {}, name};
@@ -266,9 +272,10 @@ Chain::Expression recalled_expression(KnownValues& known, const std::vector<int>
       return is_same_element(known.define(node(n)).outputs()[0], open.outputs()[0]);
     });
   };
-  if (free && recall("expression of any sizes", name_nodes(known, nodes, start, result, SizesWhereKnown(known)), is_general))
+  if (free &&
+      recall("expression of any sizes", name_nodes(known, nodes, start, result, SizesWhereKnown(known)), true, is_general))
     return *std::move(expression);
-  recall("expression", name_nodes(known, nodes, start, result, ExactSizes(known)), [] { return true; });
+  recall("expression", name_nodes(known, nodes, start, result, ExactSizes(known)), false, [] { return true; });
   return *std::move(expression);
 }
 

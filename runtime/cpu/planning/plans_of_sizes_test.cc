@@ -69,6 +69,57 @@ TEST_CASE("plans for random sizes are those made from nothing") {
   CHECK(compared > 500);
 }
 
+namespace {
+
+// The texts of plans for these sizes of N, which share what they know, are those of plans from nothing. Returns how many
+// expressions each of them composed.
+std::vector<std::size_t> composed_for(const Graph& graph, const std::vector<std::int64_t>& sizes) {
+  const OpenGraph open = opened(graph);
+  PlanOptions options;
+  options.isa = detected_isa();
+  options.open_sizes = true;
+  share_nothing(options);
+  std::vector<std::size_t> result;
+  for (const std::int64_t n : sizes) {
+    const Graph sized = open.with_sizes(
+        [n](const Atom& atom) { return atom.kind == Atom::Kind::kSymbol ? std::optional<Index>(n) : std::nullopt; });
+    options.open_values = &open.open_values(sized);
+    options.open_graph = &open.graph_of(sized);
+    PlanOptions from_nothing = options;
+    share_nothing(from_nothing);
+    from_nothing.open_graph = nullptr;
+    const std::size_t before = options.recognitions->expressions.finds();
+    const std::string kept = testing::to_string(make_plan(sized, options));
+    result.push_back(options.recognitions->expressions.finds() - before);
+    INFO("size " << n);
+    CHECK(kept == testing::to_string(make_plan(sized, from_nothing)));
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("expressions that no open size is a part of are composed once") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), Index(8)}});
+  const ValueId c = graph.add_constant(Tensor::from_reals(DataType::kFloat, {8}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8}));
+  const ValueId y = testing::node(graph, "Mul", {testing::node(graph, "Tanh", {x})[0], c})[0];
+  graph.add_output("y", testing::node(graph, "Add", {testing::node(graph, "Exp", {y})[0], y})[0]);
+  const std::vector<std::size_t> composed = composed_for(graph, {5, 7, 50, 2});
+  CHECK(composed[0] > 0);
+  for (std::size_t later = 1; later < composed.size(); ++later) CHECK(composed[later] == 0);
+}
+
+TEST_CASE("constants that were made for some sizes are none of other plans") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2), Index::symbol("N")}});
+  std::vector<ValueId> inputs{x};
+  for (const double number : {1.0, 2.0, 4.0})
+    inputs.push_back(graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, std::vector<double>{number})));
+  graph.add_output("y", testing::node(graph, "Mean", inputs)[0]);
+  composed_for(graph, {5, 50, 5, 7});
+}
+
 TEST_CASE("nodes that are free of open sizes have the same elements for any, and others are made where sizes count") {
   std::set<std::string> free, bound;  // operators
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -34,7 +34,13 @@ class Recollection {
     Result result = find();
     const std::lock_guard lock(mutex_);
     add(key, result);
+    ++finds_;
     return result;
+  }
+  // How many results were not known.
+  std::size_t finds() {
+    const std::lock_guard lock(mutex_);
+    return finds_;
   }
 
  private:
@@ -55,6 +61,7 @@ class Recollection {
   }
 
   const std::size_t count_;
+  std::size_t finds_ = 0;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::any> recent_, older_;
 };
