@@ -3,6 +3,8 @@
 #include "runtime/cpu/planning/known_numbers.h"
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -17,40 +19,53 @@ namespace rewright::cpu {
 
 namespace {
 
+constexpr std::int64_t kExact = std::int64_t{1} << 53;    // integers up to here are doubles
+constexpr std::size_t kMostBytes = std::size_t{1} << 26;  // of constants that are compared
+constexpr std::int64_t kMostOperations = 1 << 16;         // for one number
+
 class KnownNumbers {
  public:
-  explicit KnownNumbers(const Graph& graph) : graph_(graph), producers_(graph.producers()) {}
+  explicit KnownNumbers(const Graph& graph) : graph_(graph), computed_(graph.value_count()) {
+    for (const auto& node : graph.nodes())
+      if (node->outputs.size() == 1 && node->outputs[0] != kNoValue) computed_[node->outputs[0]] = of_result(*node);
+  }
 
-  // The number; nullopt: it is not known, or there are several.
+  // The number; nullopt: it is not known, or there are several. Integers are exact.
   std::optional<double> of(ValueId v) {
-    if (v == kNoValue) return std::nullopt;
-    if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    const std::optional<double> number = find(v);
-    known_[v] = number;
-    return number;
+    if (v == kNoValue || !graph_.is_constant(v)) return v == kNoValue ? std::nullopt : computed_[v];
+    const auto found = constants_.find(v);
+    return found != constants_.end() ? found->second : constants_[v] = of_tensor(graph_.value(v).constant);
   }
 
  private:
+  static bool is_real(DataType type) { return type == DataType::kFloat || type == DataType::kDouble; }
+
   static bool is_served(DataType type) {
-    return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kInt32 || type == DataType::kInt64 ||
-           type == DataType::kBool;
+    return is_real(type) || type == DataType::kInt32 || type == DataType::kInt64 || type == DataType::kBool;
   }
 
   static std::optional<double> of_tensor(const Tensor& tensor) {
     if (!is_served(tensor.type()) || tensor.size() == 0) return std::nullopt;
     const std::span<const std::byte> bytes = tensor.bytes();
     const std::size_t width = byte_size(tensor.type());
-    for (std::size_t at = width; at < bytes.size(); ++at)
-      if (bytes[at] != bytes[at - width]) return std::nullopt;
-    return Tensor(tensor.type(), {}, nullptr, bytes.data()).reals()[0];
+    if (bytes.size() > kMostBytes || std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) != 0)
+      return std::nullopt;
+    const Tensor first(tensor.type(), {}, nullptr, bytes.data());
+    return is_real(tensor.type()) ? first.reals()[0] : as_exact(first.integers()[0], tensor.type());
   }
 
-  std::optional<double> find(ValueId v) {
-    const Value& value = graph_.value(v);
-    if (value.constant) return of_tensor(value.constant);
-    if (producers_[v] < 0 || !value.shape_known || !is_served(value.type.type)) return std::nullopt;
-    const Node& node = *graph_.nodes()[static_cast<std::size_t>(producers_[v])];
-    if (node.op == nullptr || node.op->random() || node.outputs.size() != 1 || !all_constant(value.type.shape))
+  // Unless the type wraps it, or doubles round it.
+  static std::optional<double> as_exact(std::int64_t number, DataType type) {
+    if (number < -kExact || number > kExact) return std::nullopt;
+    if (type == DataType::kInt32 && number != static_cast<std::int32_t>(number)) return std::nullopt;
+    if (type == DataType::kBool && number != 0 && number != 1) return std::nullopt;
+    return static_cast<double>(number);
+  }
+
+  std::optional<double> of_result(const Node& node) {
+    const Value& value = graph_.value(node.outputs[0]);
+    if (node.op == nullptr || node.op->random() || !value.shape_known || !is_served(value.type.type) ||
+        !all_constant(value.type.shape))
       return std::nullopt;
     if (element_count(values(value.type.shape)) == 0) return std::nullopt;
     std::vector<double> inputs;
@@ -74,27 +89,55 @@ class KnownNumbers {
                                     },
                                     {});
     FreeVariables free;
-    if (!possible || !free.of(*element).empty()) return std::nullopt;
-    const bool is_real = element->scalar == Scalar::kReal;
-    const Element result = is_real ? element : convert(element, Scalar::kInteger);
-    const auto only = [](const auto& list) {
-      return list.empty() ? std::nullopt : std::optional(static_cast<double>(list[0]));
-    };
+    if (!possible || !free.of(*element).empty() || (element->scalar == Scalar::kReal) != is_real(type)) return std::nullopt;
+    const Index operations = operation_count(element);
+    if (!operations.is_constant() || operations.value() > kMostOperations) return std::nullopt;
     const Index i = Index::fresh("i");
-    const std::optional<double> number = is_real ? only(values_along<double>(result, i, 1, DataType::kDouble))
-                                                 : only(values_along<std::int64_t>(result, i, 1, DataType::kInt64));
-    return number && type == DataType::kFloat ? std::optional<double>(static_cast<float>(*number)) : number;
+    if (is_real(type)) {
+      const std::vector<double> numbers = values_along<double>(element, i, 1, DataType::kDouble);
+      if (numbers.empty()) return std::nullopt;
+      return type == DataType::kFloat ? static_cast<double>(static_cast<float>(numbers[0])) : numbers[0];
+    }
+    const auto numbers = values_along<std::int64_t>(convert(element, Scalar::kInteger), i, 1, DataType::kInt64);
+    return numbers.empty() ? std::nullopt : as_exact(numbers[0], type);
   }
 
   const Graph& graph_;
-  const std::vector<std::int32_t> producers_;
-  std::map<ValueId, std::optional<double>> known_;
+  std::vector<std::optional<double>> computed_;  // by value; constants when they are asked for
+  std::map<ValueId, std::optional<double>> constants_;
 };
+
+// By value: does anything depend on the signs of its zeros?
+std::vector<bool> values_with_signed_zeros(const Graph& graph) {
+  std::vector<bool> result(graph.value_count());
+  for (const GraphOutput& o : graph.outputs()) result[o.value] = true;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = *graph.nodes()[n];
+    const std::string_view name = node.op == nullptr ? std::string_view() : node.op->name();
+    const auto depends = [&](std::size_t input) {
+      if (name == "Softmax" || name == "Exp") return false;
+      const bool keeps = name == "Add" || name == "Sub" || name == "Mul" || (name == "Div" && input == 0) || name == "Tanh" ||
+                         name == "Identity" || (name == "Where" && input > 0) ||
+                         (name == "Cast" && is_real(graph.value(node.outputs[0]).type.type));
+      return !keeps || result[node.outputs[0]];  // they differ by the signs of zeros at most
+    };
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] != kNoValue && depends(i)) result[node.inputs[i]] = true;
+    for (const ValueId parameter : node.parameters)
+      if (parameter != kNoValue) result[parameter] = true;
+  }
+  return result;
+}
 
 class Simplification {
  public:
   explicit Simplification(const Graph& graph)
-      : given_(graph), producers_(graph.producers()), users_(graph.users()), numbers_(graph), result_(graph) {
+      : given_(graph),
+        producers_(graph.producers()),
+        users_(graph.users()),
+        numbers_(graph),
+        has_signed_zeros_(values_with_signed_zeros(graph)),
+        result_(graph) {
     for (const GraphOutput& o : graph.outputs()) is_output_[o.value] = true;
   }
 
@@ -132,6 +175,14 @@ class Simplification {
     return x.shape_known && y.shape_known && x.type.type == y.type.type && x.type.shape == y.type.shape;
   }
 
+  // Is operand i of the sum known as zeros that change nothing? 0.0 makes 0.0 of -0.0.
+  bool is_nothing(const Node& sum, std::size_t i) {
+    const std::optional<double> number = numbers_.of(sum.inputs[i]);
+    if (number != 0.0) return false;
+    const ValueId result = sum.outputs[0];
+    return !is_real(given_.value(result).type.type) || std::signbit(*number) || !has_signed_zeros_[result];
+  }
+
   // The operand that the node's result is, by numbers that are known; else kNoValue.
   ValueId operand_of_result(const Node& node) {
     if (node.op == nullptr || node.outputs.size() != 1 || is_output_.contains(node.outputs[0])) return kNoValue;
@@ -141,7 +192,7 @@ class Simplification {
       if (const auto chosen = numbers_.of(node.inputs[0])) return alike(*chosen != 0 ? 1 : 2);
     if (name == "Add" && node.inputs.size() == 2)
       for (const std::size_t i : {0, 1})
-        if (numbers_.of(node.inputs[i]) == 0.0 && alike(1 - i) != kNoValue) return node.inputs[1 - i];
+        if (is_nothing(node, i) && alike(1 - i) != kNoValue) return node.inputs[1 - i];
     return name == "Cast" || name == "Identity" ? alike(0) : kNoValue;
   }
 
@@ -156,11 +207,14 @@ class Simplification {
     return std::nullopt;
   }
 
+  // Neither sums of products nor their factor then leave the range that the given ones had, for elements of common size.
+  static bool is_moderate(double factor) { return std::fabs(factor) >= 0x1p-16 && std::fabs(factor) <= 0x1p16; }
+
   // Factors of both operands of a product become one of its result.
   bool move_factors(const Node& node) {
     if (node.op == nullptr || node.op->name() != "MatMul" || node.inputs[0] == node.inputs[1]) return false;
     const auto a = factor(node.inputs[0]), b = factor(node.inputs[1]);
-    if (!a || !b) return false;
+    if (!a || !b || !is_moderate(a->first) || !is_moderate(b->first) || !is_moderate(a->first * b->first)) return false;
     const Node& multiplication = *given_.nodes()[static_cast<std::size_t>(producers_[node.inputs[0]])];
     Node product = node, scaled = multiplication;
     product.inputs = {now(a->second), now(b->second)};
@@ -177,6 +231,7 @@ class Simplification {
   const std::vector<std::int32_t> producers_;
   const std::vector<std::vector<std::int32_t>> users_;
   KnownNumbers numbers_;
+  const std::vector<bool> has_signed_zeros_;
   Graph result_;
   std::map<ValueId, ValueId> instead_;
   std::map<ValueId, bool> is_output_;

@@ -5,9 +5,9 @@
 
 namespace rewright::cpu {
 
-// A choice (Where) whose condition is known is one of its operands, and so is a sum with zeros; factors of both operands of a
-// product, which are numbers, become one of its result. Sizes are known. Only graphs with such choices are changed: ONNX's own
-// Attention is a graph of that kind.
+// A choice (Where) whose condition is known is one of its operands, and so is a sum with zeros, unless it changes the sign of a
+// zero that is seen; factors of both operands of a product, which are numbers of common size, become one of its result. Sizes
+// are known. Only graphs with such choices are changed: ONNX's own Attention is a graph of that kind.
 Graph with_known_numbers(Graph graph);
 
 }  // namespace rewright::cpu
