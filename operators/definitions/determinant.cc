@@ -86,9 +86,8 @@ double determinant(Matrix given, std::size_t n) {
       result = -result;
     }
     result *= pivot;
-    const double inverse = 1 / pivot;
     for (double* row = own + n; row != given.data() + n * n; row += n)
-      if (row[k] != 0) subtract_scaled(row + k + 1, own + k + 1, row[k] * inverse, n - k - 1);
+      if (row[k] != 0) subtract_scaled(row + k + 1, own + k + 1, row[k] / pivot, n - k - 1);
   }
   return result;
 }

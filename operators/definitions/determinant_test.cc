@@ -65,6 +65,8 @@ TEST_CASE("cofactors of a matrix that is singular but for rounding") {
 
 TEST_CASE("determinants of what is no number, of nothing, and of what is not square") {
   CHECK(std::isnan(evaluate("Det", {tensor({2, 2}, {0, NAN, 0, 0})})[0].reals()[0]));
+  CHECK(evaluate("Det", {tensor({2, 2}, {49, 1, 49, 1})})[0].reals()[0] == 0);  // singular, though 49 * (1 / 49) is not 1
+  CHECK(evaluate("Det", {tensor({2, 2}, {1e-310, 1, 1e-310, 2})})[0].reals()[0] == 1e-310);  // of a pivot without a reciprocal
   CHECK(evaluate("Det", {tensor({2, 0, 0}, {})})[0].reals() == std::vector<double>{1, 1});
   CHECK(evaluate("Det", {tensor({0, 3, 3}, {})})[0].sizes() == Sizes{0});
   CHECK(shape_of("Det", {reals({2, 3})}) == "matrices of shape [2, 3] are not square");
