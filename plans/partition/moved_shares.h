@@ -1,4 +1,4 @@
-// How much of what a node reads and writes passes through memory. A value that is read by a single node, element by element, is
+// The share of a node's bytes that passes through memory. A value that is read by a single node, element by element, is
 // used where it is computed: executors fuse the two (docs/cpu.md, docs/gpu.md), so that it is neither written nor read.
 #pragma once
 

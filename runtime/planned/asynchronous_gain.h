@@ -8,13 +8,13 @@
 
 namespace rewright::runtime {
 
-// How many times as many steps workers and parameter servers take in the same time, at most. Stale gradients may need more.
+// The ratio of steps that workers and parameter servers take in the same time, at most. Stale gradients may need more.
 struct AsynchronousGain {
   double even = 0;       // all processes are equally fast
   double straggler = 0;  // one is half as fast
 };
 
-// Of a step in which each process computes for `computing` seconds, of `seconds` in all. Steps of a plan wait for the slowest
+// For a step in which each process computes for `computing` seconds, of `seconds` in all. Steps of a plan wait for the slowest
 // process, which takes (slowness - 1) computing longer. A worker computes as much and sends a gradient and reads weights in
 // `exchanging` seconds beside that; it waits for nobody.
 double asynchronous_gain(double seconds, double computing, double exchanging, std::size_t processes, double slowness);

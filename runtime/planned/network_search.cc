@@ -61,7 +61,7 @@ class NetworkSearch {
   }
 
  private:
-  // Of all plans that are known on some networks.
+  // The best of all plans that are known on some networks.
   struct Best {
     bool any = false;
     MachineDescription machine;

@@ -17,7 +17,7 @@ namespace rewright::planning {
 std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
                                    const Sizes& operand_sizes);
 
-// The same where one axis of the result has two strides: its position is o * inner + r, r < inner, and o moves by
+// Strides where one axis of the result has two: its position is o * inner + r, r < inner, and o moves by
 // `outer_stride`, r by `inner_stride`. The coefficient of that axis is 0. Keys of 2 heads that are repeated for 3 queries each
 // have an axis of 6 positions with inner = 3, and inner_stride = 0.
 struct SplitStrides {

@@ -83,7 +83,7 @@ inline void sum_block(std::int32_t* sums, const std::int8_t* a, Count a_stride, 
     if (two_rows) _tile_stored(3, lower + kLanes, kSumsStride);
 }
 
-// What the sums of kBlocks blocks from `first` on are in floats, for the rows from `begin` to `end`; those in `sums` are of
+// Floats of the sums of kBlocks blocks from `first` on, for the rows from `begin` to `end`; those in `sums` are of
 // rows from `top` on, those in `parts` of one or two vectors out of kVectors.
 template <Count kVectors, Count kBlocks, Count kColumns>
 inline void add_blocks(const BlockShape& shape, const std::byte* heads, Count v, const ByteRow* rows, Count first, Count begin,

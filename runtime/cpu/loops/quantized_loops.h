@@ -25,7 +25,7 @@ struct QuantizedLoops {
   Count unit;         // elements of a word: 4 or 2
   Count most_step;    // words that are multiplied at once: 16 with tile registers, or 1
 
-  // What a thread's tile registers are configured for: pixels and words of a step.
+  // A configuration of a thread's tile registers: pixels and words of a step.
   struct Registers {
     Count rows = 0, step = 0;
   };
@@ -80,7 +80,7 @@ struct QuantizedLoops {
   };
   void (*pack_bytes)(const Pack& pack);
   std::int32_t (*sum_of_bytes)(const std::byte* x, Count n);  // of unsigned elements
-  // What zero points contribute to products of two matrices:
+  // Terms of zero points in products of two matrices:
   //   sums[r, c] -= row_zeros[r] * column_sums[c] + row_sums[r] * column_zeros[c]
   struct Correction {
     std::int32_t* sums;
@@ -129,7 +129,7 @@ struct QuantizedLoops {
 // `bytes`: the table for words of four bytes; null if the processor has none up to the limit.
 const QuantizedLoops* quantized_loops(Isa isa, bool bytes);
 
-// How rows of some words are multiplied: by tiles of a table, in steps of equally many words, which may be a few more.
+// Rows of some words are multiplied by tiles of a table, in steps of equally many words, which may be a few more.
 struct TileSteps {
   using Count = QuantizedLoops::Count;
   const QuantizedLoops* loops;

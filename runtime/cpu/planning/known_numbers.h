@@ -1,4 +1,4 @@
-// What follows from values that are the same number everywhere.
+// Conclusions from values that are the same number everywhere.
 #pragma once
 
 #include "graph/graph.h"

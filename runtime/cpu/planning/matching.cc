@@ -89,7 +89,7 @@ std::uint64_t exact_sizes(const Sizes& sizes) {
   return name;
 }
 
-// How sizes count in a name.
+// Sizes as they count in a name.
 class ExactSizes {
  public:
   explicit ExactSizes(const KnownValues& known) : known_(known) {}

@@ -37,7 +37,7 @@ class Recollection {
     ++finds_;
     return result;
   }
-  // How many results were not known.
+  // The number of results that were not known.
   std::size_t finds() {
     const std::lock_guard lock(mutex_);
     return finds_;

@@ -30,8 +30,8 @@ struct AttentionTask {
 // Inputs 0, 1 and 2 are q, k and v. Bias and operations of `extras` apply to the scores.
 std::unique_ptr<Kernel> make_attention(AttentionTask task, ProductExtras extras, Isa isa);
 
-// The same for a few queries, with keys and values in place; null if there are more, or the elements of a key or value do not
-// follow each other.
+// An attention of a few queries, with keys and values in place; null if there are more, or the elements of a key or value do
+// not follow each other.
 std::unique_ptr<Kernel> make_few_queries(const AttentionTask& task, const ProductExtras& extras, Isa isa);
 
 // The axis of the batch becomes two, the inner one of `inner` elements, for all operands; both of q's, k's and v's strides

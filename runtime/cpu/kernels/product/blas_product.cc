@@ -120,7 +120,7 @@ class BlasKernel final : public Kernel {
   const CacheLoops& loops_;
 };
 
-// What follows is computed on the result, which few rows leave in the caches.
+// Operators behind it are computed on the result, which few rows leave in the caches.
 class FinishedBlasKernel final : public ProductKernel {
  public:
   FinishedBlasKernel(const Product& product, std::vector<float> factors, ProductExtras extras, Isa isa)

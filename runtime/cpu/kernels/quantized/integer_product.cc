@@ -87,8 +87,8 @@ class IntegerProductKernel final : public Kernel {
   struct Operands {
     double* factors;
     std::int32_t *a, *b, *no_offsets;
-    // Of bytes. `columns`: for each matrix of b the sums of its columns less their zero points, if the products are to be
-    // corrected by them; otherwise what is added to sums of a column.
+    // Sums of products of bytes. `columns`: for each matrix of b the sums of its columns less their zero points, if the
+    // products are to be corrected by them; otherwise what is added to sums of a column.
     std::int32_t *column_zeros, *columns, *row_zeros, *row_sums;
     bool corrected = false;
   };

@@ -125,7 +125,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   }
 
  private:
-  // What follows the sums themselves: the addition of integers, or reals, which may be quantized.
+  // Operators behind the sums: the addition of integers, or reals, which may be quantized.
   bool absorb_sums(const Planner& planner, const Chain& chain, DataType to) {
     const auto rounded = is_8_bits(to) ? rounded_form(chain.element()) : std::nullopt;
     if (!rounded && to != DataType::kFloat && to != DataType::kInt32) return false;
