@@ -78,7 +78,7 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
         pending.pop_back();
         std::set<const ElementNode*> seen;
         const bool may_cut = !options.in_order && pending.size() + boxes.size() < kMaxBoxes;
-        const auto cut = may_cut ? find_cut(element, box, position.size(), operands) : std::nullopt;
+        const auto cut = may_cut ? find_cut(element, box, position.size(), operands, options.band_axes == 0) : std::nullopt;
         if (cut) {
           const Range range = box.range(cut->axis);
           Variables other = box;

@@ -39,11 +39,11 @@ std::optional<Cut> cut_around(const Condition& condition, Affine difference, con
   return Cut{static_cast<std::size_t>(v), at};
 }
 
-std::optional<Cut> cut_for(const Condition& condition, const Variables& variables, std::size_t axes) {
+std::optional<Cut> cut_for(const Condition& condition, const Variables& variables, std::size_t axes, bool around) {
   const auto difference = variables.affine(condition.left - condition.right);
   if (!difference) return std::nullopt;
   const int v = difference->variable();
-  if (v == -2) return cut_around(condition, *difference, variables, axes);
+  if (v == -2) return around ? cut_around(condition, *difference, variables, axes) : std::nullopt;
   if (v < 0 || static_cast<std::size_t>(v) >= axes) return std::nullopt;
   const std::int64_t a = difference->coefficients[v], c = difference->constant;
   // The first v at which a*v + c > t (a > 0) or <= t (a < 0), for the relation's threshold t.
@@ -73,7 +73,7 @@ std::optional<Cut> cut_for(const Condition& condition, const Variables& variable
 }
 
 std::optional<Cut> find_cut(const Element& e, const Variables& variables, std::size_t axes,
-                            const std::vector<TileOperand>& operands, std::set<const ElementNode*>& seen) {
+                            const std::vector<TileOperand>& operands, bool around, std::set<const ElementNode*>& seen) {
   if (!seen.insert(e.get()).second) return std::nullopt;
   const auto first_cut = [&](const std::vector<Condition>& conditions, bool& all) -> std::optional<Cut> {
     all = true;
@@ -82,7 +82,7 @@ std::optional<Cut> find_cut(const Element& e, const Variables& variables, std::s
       if (decided == true) continue;
       all = false;
       if (decided == false) return std::nullopt;
-      if (const auto cut = cut_for(c, variables, axes)) return cut;
+      if (const auto cut = cut_for(c, variables, axes, around)) return cut;
     }
     return std::nullopt;
   };
@@ -93,22 +93,21 @@ std::optional<Cut> find_cut(const Element& e, const Variables& variables, std::s
                                    [&](const Condition& c) { return variables.decide(c) == false; });
     for (std::size_t branch = 0; branch < 2; ++branch) {
       if ((branch == 0 && never) || (branch == 1 && all)) continue;
-      if (const auto cut = find_cut(e->arguments[branch], variables, axes, operands, seen)) return cut;
+      if (const auto cut = find_cut(e->arguments[branch], variables, axes, operands, around, seen)) return cut;
     }
     return std::nullopt;
   }
   if (e->kind == Kind::kReduce) {
     const auto bound = variables.affine(e->bound);
     const Atom* const variable = e->index.as_atom();
-    if (!bound || !bound->is_constant() || variable == nullptr) return std::nullopt;
     Variables within = variables;
-    within.add(variable->id, {0, bound->constant});
-    return find_cut(e->arguments[0], within, axes, operands, seen);
+    if (bound && bound->is_constant() && variable != nullptr) within.add(variable->id, {0, bound->constant});
+    return find_cut(e->arguments[0], within, axes, operands, around, seen);
   }
   if (e->kind == Kind::kRead && e->zero_outside)
     if (const auto cut = first_cut(inside_conditions(*e, operands[e->operand].sizes), all)) return cut;
   for (const Element& argument : e->arguments)
-    if (const auto cut = find_cut(argument, variables, axes, operands, seen)) return cut;
+    if (const auto cut = find_cut(argument, variables, axes, operands, around, seen)) return cut;
   return std::nullopt;
 }
 
@@ -195,9 +194,9 @@ std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& s
 }
 
 std::optional<Cut> find_cut(const Element& element, const Variables& variables, std::size_t axes,
-                            const std::vector<TileOperand>& operands) {
+                            const std::vector<TileOperand>& operands, bool around) {
   std::set<const ElementNode*> seen;
-  return find_cut(element, variables, axes, operands, seen);
+  return find_cut(element, variables, axes, operands, around, seen);
 }
 
 }  // namespace rewright::cpu

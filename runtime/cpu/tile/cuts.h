@@ -17,8 +17,10 @@ struct Cut {
 };
 
 // A cut that decides a guard which is undecided within the variables' ranges; the first `axes` variables are the output's.
+// `around`: also beyond which a guard within a reduction holds in most of its steps, which leaves it undecided on the other
+// side.
 std::optional<Cut> find_cut(const Element& element, const Variables& variables, std::size_t axes,
-                            const std::vector<TileOperand>& operands);
+                            const std::vector<TileOperand>& operands, bool around);
 
 // An expression over the axes of an output.
 struct Computed {

@@ -291,6 +291,44 @@ TEST_CASE("bands read no other band's elements, also where a value is read by ot
     CHECK(computes_split_values(b, large, *estimated));
 }
 
+TEST_CASE("sums over windows that reach over the edges are computed in bands") {
+  Builder b(1);
+  const std::int64_t rows = 6, columns = 60;
+  const Sizes sizes{rows, columns};
+  const Index i = Index::fresh("i"), j = Index::fresh("j"), k = Index::fresh("i"), l = Index::fresh("j");
+  const Operand x(0, {DataType::kFloat, to_indices(sizes)}), first(1, {DataType::kFloat, to_indices(sizes)});
+  const Element window = sum("w", 5, [&](const Index& w) {
+    const Index at = j + w - 2;
+    return choose({less_equal(0, at), less(at, columns)}, x({i, at}), real(0));
+  });
+  LoopProblem problem;
+  problem.operands = {{DataType::kFloat, sizes, cpu::kPlain}};
+  problem.values.push_back({window, {i, j}, {DataType::kFloat, sizes, cpu::kPlain}, true});
+  problem.values.push_back({x({k, l}) - first({k, l}), {k, l}, {DataType::kFloat, sizes, cpu::kPlain}, true});
+  problem.options.isa = testing::tested_isas()[0];
+  const auto loops = cpu::parse_loops("for 2 of axis 0 { v0; v1 }");
+  REQUIRE(loops);
+  const auto program = cpu::compile_stages(problem.values, problem.operands, problem.options, &*loops);
+  REQUIRE(program);
+  const Tensor in = testing::random_tensor(b.random, DataType::kFloat, sizes);
+  Tensor sums(DataType::kFloat, sizes), differences(DataType::kFloat, sizes);
+  std::vector<std::byte> scratch(program->scratch_bytes() + 64);
+  std::byte* const aligned = scratch.data() + (64 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 64) % 64;
+  const std::vector<const std::byte*> from{in.bytes().data()};
+  const std::vector<std::byte*> to{sums.mutable_bytes().data(), differences.mutable_bytes().data()};
+  program->run(from, to, aligned, cpu::Workers(1));
+  const std::vector<double> given = in.reals(), found = sums.reals(), less_sums = differences.reals();
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      double expected = 0;
+      for (std::int64_t at = std::max<std::int64_t>(0, c - 2); at <= std::min(columns - 1, c + 2); ++at)
+        expected += given[static_cast<std::size_t>(r * columns + at)];
+      const auto n = static_cast<std::size_t>(r * columns + c);
+      CHECK(std::fabs(found[n] - expected) < 1e-5);
+      CHECK(std::fabs(less_sums[n] - (given[n] - expected)) < 1e-5);
+    }
+}
+
 TEST_CASE("what a guard protects is never stored") {
   const Index i = Index::fresh("i"), j = Index::fresh("j"), k = Index::fresh("k");
   const Sizes inside{7, 40}, padded{9, 40};
