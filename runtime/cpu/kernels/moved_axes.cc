@@ -135,8 +135,16 @@ std::vector<Run> runs_of(const std::vector<Count>& places) {
   return runs;
 }
 
+constexpr std::size_t kMostTogether = 1 << 14;  // elements of the runs
+constexpr Count kMostPlaces = 1 << 20;          // of an axis: they are evaluated and kept
+
+// May its positions become runs, which must at least be those of the last axis?
+bool is_short(const Sizes& sizes) {
+  return !sizes.empty() && sizes.back() <= static_cast<Count>(kMostTogether) &&
+         std::all_of(sizes.begin(), sizes.end(), [](Count size) { return size <= kMostPlaces; });
+}
+
 std::optional<Moves> moves_of(std::vector<std::vector<Count>> axes) {
-  constexpr std::size_t kMostTogether = 1 << 14;
   constexpr Count kShortRuns = 8;
   std::vector<Count> places{0};
   while (!axes.empty() && places.size() * axes.back().size() <= kMostTogether) {
@@ -164,7 +172,8 @@ bool plan_moved_axes(Planner& planner, const Expression& e) {
   if (read.kind != ElementNode::Kind::kRead || read.zero_outside) return false;
   const ValueId operand = e.operands[static_cast<std::size_t>(read.operand)];
   const ValueInfo &x = planner.info(operand), &y = planner.info(e.result);
-  if (x.type != y.type || element_count(y.sizes) == 0 || planning::read_strides(read, e.position, y.sizes, x.sizes))
+  if (x.type != y.type || element_count(y.sizes) == 0 || !is_short(y.sizes) ||
+      planning::read_strides(read, e.position, y.sizes, x.sizes))
     return false;
   if (const auto assigned = planner.assigned_layout(e.result); (assigned && !assigned->plain()) || !is_plain(planner, operand))
     return false;
