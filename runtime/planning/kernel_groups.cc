@@ -187,7 +187,10 @@ class KernelGroups {
   void absorb_move(Group& group) {
     const int move = p_.uses.only_node(group.result);
     if (move < 0 || !p_.is_free(move) || !p_.has_denotation(move)) return;
-    if (kernels_.absorb_move(*group.kernel, p_.node(move))) p_.join(group, move);
+    const Node& node = p_.node(move);
+    const ElementNode& moved = *kernels_.define(node).outputs()[0].element;
+    if (moved.kind != ElementNode::Kind::kRead || node.inputs[static_cast<std::size_t>(moved.operand)] != group.result) return;
+    if (kernels_.absorb_move(*group.kernel, node)) p_.join(group, move);
   }
 
   bool is_ungrouped(int n) const { return n >= 0 && p_.group_of[static_cast<std::size_t>(n)] < 0 && p_.node(n).op != nullptr; }
