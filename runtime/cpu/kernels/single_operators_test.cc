@@ -119,6 +119,36 @@ TEST_CASE("reals as integers and truth values of all widths, far outside of them
   }
 }
 
+TEST_CASE("integers are rounded by reals between nodes, also where they are only moved, and not within one") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const DataType type = seed % 2 == 0 ? DataType::kInt32 : DataType::kInt64;
+    ValueId x = b.input(type, {b.pick(1, 9), b.pick(16, 80)});
+    const std::vector<std::int64_t> sizes = b.inputs[0].sizes();
+    std::vector<std::int64_t> elements;
+    for (std::int64_t k = 0; k < element_count(sizes); ++k) elements.push_back((1 << 24) + k);
+    b.inputs[0] = Tensor::from_integers(type, sizes, elements);
+    const auto moved = [&](ValueId v) {
+      if (b.pick(0, 2) > 0) return v;
+      return node(b.graph, "Transpose", {v}, {{"perm", Indices{1, 0}}})[0];
+    };
+    if (type == DataType::kInt32 && b.pick(0, 2) == 0) {
+      x = node(b.graph, "Pow", {x, b.graph.add_constant(Tensor::scalar(DataType::kFloat, 1))})[0];
+    } else {
+      x = node(b.graph, "Cast", {moved(x)}, {{"to", DataType::kFloat}})[0];
+      x = moved(node(b.graph, "Cast", {moved(x)}, {{"to", type}})[0]);
+    }
+    b.graph.add_output("y", x);
+    const Tensor expected = interpret(b.graph, b.inputs)[0];
+    for (const Isa isa : testing::tested_isas()) {
+      SessionOptions options;
+      options.max_isa = isa;
+      CHECK(cpu_backend().prepare(b.graph, options)->run(b.inputs)[0] == expected);
+    }
+  }
+}
+
 TEST_CASE("powers of all numbers with exponents that are multiples of a quarter") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);

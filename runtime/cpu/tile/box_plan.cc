@@ -161,7 +161,8 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
   return t;
 }
 
-// Is the result read from an operand of its type, whole rows at a time?
+// Is the result read from an operand of its type, whole rows at a time? An expression means exact numbers, so that integers
+// which it reads as reals are themselves; where a node's result is rounded between, that is another step.
 bool only_moves_rows(const BoxPlan& plan, const BoxTypes& types) {
   const Block& root = plan.program.blocks[0];
   const Instruction& load = root.instructions[static_cast<std::size_t>(root.result)];
