@@ -120,7 +120,8 @@ class Backend {
 double roofline_share(const StepProfile& step, const optimizer::Roofline& roofline);
 double roofline_share(std::span<const StepProfile> steps, const optimizer::Roofline& roofline);  // of all steps together
 
-// A table of steps sorted by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time, with all in the last line.
+// A table of steps sorted by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time, with all in the
+// last line.
 std::string profile_table(std::span<const StepProfile> steps, const optimizer::Roofline& roofline);
 
 }  // namespace rewright::runtime
