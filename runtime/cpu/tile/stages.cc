@@ -428,8 +428,8 @@ void StagedProgram::run_bands(const Pass& pass, Addresses& addresses, std::span<
     for (std::int64_t b = first_unit(pass.bands, piece, pieces); b < first_unit(pass.bands, piece + 1, pieces); ++b) {
       const std::int64_t position = b / pass.along * pass.extent + b % pass.along * pass.band;
       for (const Part& part : pass.parts) {
-        // Elements of the band lie where those of the whole tensor would lie.
-        if (part.in_bands)
+        // Elements of the band lie where those of the whole tensor would lie, whose beginning may be outside of the memory.
+        if (part.in_bands)  // NOLINTNEXTLINE(performance-no-int-to-ptr)
           own[part.number] = reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(memory + part.offset) -
                                                                 static_cast<std::size_t>(position) * part.position_bytes);
         part.program->run_band(own.data(), const_cast<std::byte*>(own[part.number]), b);
