@@ -43,7 +43,7 @@ class AttributeNames {
   const Indices *result_ = nullptr, *operand_ = nullptr;
 };
 
-// Of all attributes. Sets `is_exact` to false if there is such a list.
+// A hash of all attributes. Sets `is_exact` to false if a list among them counts by kinds.
 std::uint64_t attributes_name(const Graph& graph, const Node& node, bool& is_exact) {
   const AttributeNames names(graph, node);
   std::uint64_t name = node.attributes.size();
@@ -54,7 +54,7 @@ std::uint64_t attributes_name(const Graph& graph, const Node& node, bool& is_exa
   return name;
 }
 
-// Of those that differ from the open node's, which has sizes without numbers.
+// A hash of the attributes that have open sizes in `open`, the node without numbers for sizes.
 std::uint64_t open_attributes_name(const Graph& graph, const Node& node, const Node& open) {
   const auto is_open = [](const AttributeValue& attribute) {
     const auto* const list = std::get_if<Indices>(&attribute);
@@ -87,10 +87,6 @@ std::uint64_t kinds_of_operands(const Graph& graph, const Node& node) {
 std::uint64_t traits_name(std::uint64_t operation, std::uint64_t kinds) {
   return hash_mix(hash_mix(hash_text("traits"), operation), kinds);
 }
-
-}  // namespace
-
-namespace {
 
 std::uint64_t operation_of(const Node& node) { return hash_mix(hash_text(node.op->name()), hash(node.attributes)); }
 

@@ -66,8 +66,8 @@ class Recollection {
   std::unordered_map<std::uint64_t, std::any> recent_, older_;
 };
 
-// What is known about nodes as objects, which the graphs of a session's plans share where attributes do not depend on sizes.
-// Nodes that nobody else has any more make place for others. Thread-safe.
+// Facts about nodes by address: plans of a session share node objects where attributes do not depend on sizes. Nodes that
+// nobody else has any more make place for others. Thread-safe.
 class NodeFacts {
  public:
   // A hash of the node's operator and attributes.

@@ -1,7 +1,11 @@
 // Shared by the tests of this folder: runs graphs with the CPU's backend on every instruction set.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "runtime/cpu/backend/backend.h"
 #include "runtime/cpu/base/isa.h"
@@ -19,6 +23,17 @@ inline std::vector<Isa> tested_isas() {
   for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kBaseline})
     if (isa <= cpu::detected_isa() && (only == nullptr || cpu::name(isa) == only)) result.push_back(isa);
   return result;
+}
+
+// Masks of four queries on `keys` keys: the first 520 keys are masked, all are; one score is NaN, one infinite.
+inline Tensor masks_of_four_queries(std::int64_t keys, Sizes sizes) {
+  std::vector<double> mask(static_cast<std::size_t>(4 * keys), 0);
+  const auto row = [&](std::int64_t query) { return mask.begin() + query * keys; };
+  std::fill_n(row(0), 520, -std::numeric_limits<double>::infinity());  // whole tiles of keys
+  std::fill_n(row(1), keys, -std::numeric_limits<double>::infinity());
+  row(2)[5] = std::numeric_limits<double>::quiet_NaN();
+  row(3)[keys - 10] = std::numeric_limits<double>::infinity();
+  return Tensor::from_reals(DataType::kFloat, std::move(sizes), mask);
 }
 
 // Runs the graph in the CPU backend, on one thread and in as many pieces as possible, and compares with the interpreter.

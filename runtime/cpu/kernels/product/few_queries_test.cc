@@ -83,13 +83,8 @@ TEST_CASE("keys that repeat one after the other, and values that do not repeat")
 TEST_CASE("a few queries with keys that are masked") {
   AttentionBuilder b(1);
   const std::int64_t n = 600;
-  std::vector<double> mask(4 * n, 0);
-  for (std::int64_t i = 0; i < 520; ++i) mask[i] = -INFINITY;  // the first tiles of keys
-  for (std::int64_t i = 0; i < n; ++i) mask[n + i] = -INFINITY;
-  mask[2 * n + 5] = NAN;
-  mask[3 * n + 590] = INFINITY;
   const ValueId q = b.input({4, 1, 8}), k = b.input({1, n, 8}), v = b.input({1, n, 8});
-  b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {4, 1, n}, mask));
+  b.inputs.push_back(rewright::testing::masks_of_four_queries(n, {4, 1, n}));
   const ValueId m = b.graph.add_input("mask", {DataType::kFloat, to_indices(Sizes{4, 1, n})});
   const ValueId scores = node(b.graph, "Add", {node(b.graph, "MatMul", {q, b.transpose(k, {0, 2, 1})})[0], m})[0];
   const ValueId weights = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];

@@ -316,13 +316,8 @@ TEST_CASE("attention") {
 TEST_CASE("attention with all keys masked, or a part of them") {
   ProductBuilder b(1);
   const std::int64_t n = 600;
-  std::vector<double> mask(4 * n, 0);
-  for (std::int64_t i = 0; i < 520; ++i) mask[i] = -INFINITY;  // the first block of keys
-  for (std::int64_t i = 0; i < n; ++i) mask[n + i] = -INFINITY;
-  mask[2 * n + 5] = NAN;
-  mask[3 * n + 590] = INFINITY;
   const ValueId q = b.input({4, 8}), k = b.input({8, n}), v = b.input({n, 8});
-  b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {4, n}, mask));
+  b.inputs.push_back(rewright::testing::masks_of_four_queries(n, {4, n}));
   const ValueId m = b.graph.add_input("mask", {DataType::kFloat, to_indices(Sizes{4, n})});
   const ValueId scores = node(b.graph, "Add", {node(b.graph, "MatMul", {q, k})[0], m})[0];
   b.graph.add_output("y", node(b.graph, "MatMul", {b.softmax(scores), v})[0]);
