@@ -29,6 +29,7 @@ class Writer {
       write(o.source, q->mutable_source());
       write(o.target, q->mutable_target());
       write(o.derivation, q->mutable_derivation());
+      for (const Content& c : o.contents) write(c, q->add_contents());
     }
   }
 
@@ -144,6 +145,13 @@ class Writer {
       entries(t.guards, q->mutable_guards());
       for (const Factor& f : t.factors) write(f, q->add_factors());
     }
+  }
+
+  void write(const Content& c, certificate::Content* p) {
+    p->set_name(c.name);
+    write(c.value, p->mutable_value());
+    p->set_is_place(c.size.has_value());
+    if (c.size) p->set_size(entry(*c.size));
   }
 
   void write(const Derivation& d, certificate::Derivation* p) {

@@ -18,6 +18,7 @@ namespace rewright::proof {
 struct OutputProof {
   Sum source, target;     // the element at the position o!0, o!1, ...
   Derivation derivation;  // shows that their difference is 0
+  Contents contents{};    // symbols that both normal forms may mention
 };
 
 struct CaseProof {

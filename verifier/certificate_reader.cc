@@ -47,7 +47,10 @@ class Reader {
     c.description = p.description();
     c.hypotheses = guards(p.hypotheses());
     c.typing = guards(p.typing());
-    for (const auto& o : p.outputs()) c.outputs.push_back({read(o.source()), read(o.target()), read(o.derivation())});
+    for (const auto& o : p.outputs()) {
+      OutputProof& output = c.outputs.emplace_back(OutputProof{read(o.source()), read(o.target()), read(o.derivation())});
+      for (const auto& content : o.contents()) output.contents.push_back(read(content));
+    }
     return c;
   }
 
@@ -167,6 +170,12 @@ class Reader {
       sum.push_back(std::move(term));
     }
     return sum;
+  }
+
+  Content read(const certificate::Content& p) {
+    Content content{p.name(), read(p.value())};
+    if (p.is_place()) content.size = index(p.size());
+    return content;
   }
 
   Derivation read(const certificate::Derivation& p) {

@@ -36,6 +36,8 @@ Sum reciprocal_of(const Factor& f) {
   if (f.kind == Factor::Kind::kIndex) return single({.kind = Factor::Kind::kReciprocalIndex, .index = f.index});
   if (f.kind == Factor::Kind::kReciprocalIndex) return single({.kind = Factor::Kind::kIndex, .index = f.index});
   if (is_reciprocal(f)) return f.arguments[0];
+  if (f.law == &functions::pow && f.name == f.law->name)
+    return single(function(f.name, f.law, {f.arguments[0], scaled(f.arguments[1], -1)}));
   return single(function("reciprocal", nullptr, {single(f)}));
 }
 
@@ -93,6 +95,20 @@ std::optional<Sum> of_two(const std::string& name, const Function& law, const st
   Sum result = arguments[0];
   for (std::int64_t n = 1; n < exponent->numerator(); ++n) result = product(result, with_fresh_names(arguments[0]));
   return result;
+}
+
+// The square root of a product of squares is the product of the absolute values, as factors; nullopt for other arguments.
+std::optional<std::vector<Factor>> roots_of_squares(const Sum& argument) {
+  if (argument.size() != 1 || !is_plain(argument[0]) || !(argument[0].coefficient == Rational(1))) return std::nullopt;
+  std::vector<Factor> left = argument[0].factors, roots;
+  while (!left.empty()) {
+    roots.push_back(std::move(left.back()));
+    left.pop_back();
+    const auto again = std::find_if(left.begin(), left.end(), [&](const Factor& f) { return is_same(f, roots.back()); });
+    if (again == left.end()) return std::nullopt;
+    left.erase(again);
+  }
+  return roots;
 }
 
 // The exponential that a value is an application of, if it is one.
@@ -161,6 +177,7 @@ Sum Normalizer::apply_function(const std::string& name, const Function* law, con
 Sum Normalizer::function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
   if (const auto value = of_truth_values(name, law, arguments)) return *value;
   if (const auto value = of_division(name, law, arguments)) return *value;
+  if (const auto value = of_power(name, law, arguments)) return *value;
   if (law && arguments.size() == 2)
     if (const auto value = of_two(name, *law, arguments)) return *value;
   if (!law || arguments.size() != 1) return single(function(name, law, arguments));
@@ -194,6 +211,38 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   const Sum value = scaled(single(function(name, law, {scaled(argument, -1)})), scale);
   if (law->symmetry == Symmetry::kEven) return value;
   return law->symmetry == Symmetry::kOdd ? scaled(value, -1) : joined(constant(1), scaled(value, -1));
+}
+
+// Powers, roots and logarithms of one another, wherever both sides are defined: x^0 = 1, x^-n = 1 / x^n, (e^x)^y = e^(x y),
+// log sqrt(x) = log(x) / 2, log(1 / x) = -log(x), sqrt(1 / x) = 1 / sqrt(x), sqrt(x x) = |x|.
+std::optional<Sum> Normalizer::of_power(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  if (!law || name != law->name) return std::nullopt;
+  if (law == &functions::pow) {
+    const auto exponent = proof::number(arguments[1]);
+    if (exponent && exponent->is_zero()) return constant(1);
+    if (exponent && exponent->denominator() == 1 && exponent->numerator() < 0 && -exponent->numerator() <= kLargestPower)
+      return reciprocal(function_value(name, law, {arguments[0], constant(exponent->absolute())}));
+    if (const auto power = undone(functions::exp, arguments[0]))
+      return apply_function(std::string(functions::exp.name), &functions::exp,
+                            {product(*power, with_fresh_names(arguments[1]))});
+    return std::nullopt;
+  }
+  if (law != &functions::log && law != &functions::sqrt) return std::nullopt;
+  const Factor* inner = only_factor(arguments[0]);
+  if (inner && is_reciprocal(*inner)) {
+    const Sum value = apply_function(name, law, inner->arguments);
+    return law == &functions::log ? scaled(value, -1) : reciprocal(value);
+  }
+  if (law == &functions::log && inner && inner->law == &functions::sqrt)
+    return scaled(apply_function(name, law, inner->arguments), Rational(1, 2));
+  if (law == &functions::sqrt)
+    if (const auto roots = roots_of_squares(arguments[0])) {
+      Sum value = constant(1);
+      for (const Factor& root : *roots)
+        value = product(value, apply_function(std::string(functions::abs.name), &functions::abs, {single(root)}));
+      return value;
+    }
+  return std::nullopt;
 }
 
 // f(x y) = f(x) f(y), for absolute values. nullopt unless the argument is a product, or a number.

@@ -133,29 +133,17 @@ std::optional<std::int64_t> whole_number(const Sum& value) {
 
 }  // namespace
 
-// A position that is an element of a constant is that number, if it surely lies on its axis. With `contents_are_unknowns`, one
-// that is an element of an input becomes an unknown number whose name is that element: equal elements are equal numbers, and
-// nothing else is known of them. Elements that a sum runs over have no such name.
+// A position that is an element of a constant is that number, if it surely lies on its axis. Others become contents, if these
+// are asked for.
 Index Normalizer::with_contents(const Index& index, Scope& scope) {
   bool depends = false;
   for_each_atom(index, [&](const Atom& a) { depends |= a.kind == Atom::Kind::kLoad || a.kind == Atom::Kind::kPosition; });
   if (!depends) return index;
-  const auto require_fixed = [](const Index& i) {
-    for_each_atom(i, [](const Atom& a) {
-      if (a.kind == Atom::Kind::kBound)
-        throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor, which a sum runs over");
-    });
-  };
   return substitute(index, [&](const Atom& a) -> std::optional<Index> {
     if (a.kind == Atom::Kind::kLoad) {
       const Sum value = element(a.element, scope);
       if (const auto number = whole_number(value)) return Index(*number);
-      if (!contents_are_unknowns_) return std::nullopt;
-      const bool is_access = value.size() == 1 && value[0].bound.empty() && value[0].guards.empty() &&
-                             value[0].factors.size() == 1 && value[0].factors[0].kind == Factor::Kind::kAccess;
-      if (!is_access) throw Error(ErrorCode::kUnsupported, "a position is computed from the contents of a tensor");
-      for (const Index& p : value[0].factors[0].position) require_fixed(p);
-      return Index::symbol("contents: " + to_string(value));
+      return contents_ ? std::optional(index_of(value)) : std::nullopt;
     }
     if (a.kind != Atom::Kind::kPosition) return std::nullopt;
     const Index position = with_contents(replaced(a.arguments[0], scope.variables), scope);
@@ -167,10 +155,87 @@ Index Normalizer::with_contents(const Index& index, Scope& scope) {
       if (std::all_of(inside.begin(), inside.end(), [&](const Guard& g) { return solver_.proves(assumptions_, g); }))
         return counted;
     }
-    if (!contents_are_unknowns_) return std::nullopt;
-    require_fixed(position), require_fixed(size);
-    return Index::symbol("position: " + position.to_string() + " of " + size.to_string());
+    // There is only one position on an axis of one element; another one would be outside.
+    if (size == Index(1)) {
+      partial_ |= !contents_;
+      return Index(0);
+    }
+    return contents_ ? std::optional(content(number(position), size)) : std::nullopt;
   });
+}
+
+namespace {
+
+// Is it an integer by itself? `inputs` are those of the side.
+bool is_integral(const Factor& f, const std::vector<TensorType>& inputs) {
+  switch (f.kind) {
+    case Factor::Kind::kAccess:
+      return is_integer(inputs.at(f.input).type) || inputs.at(f.input).type == DataType::kBool;
+    case Factor::Kind::kFunction:
+      return f.name == "integer quotient" || f.name.ends_with(" of integers") || f.name.ends_with(" to integer");
+    case Factor::Kind::kMaximum:
+    case Factor::Kind::kIndex:
+    case Factor::Kind::kReciprocalIndex:
+    case Factor::Kind::kUnknown:
+      break;
+  }
+  return false;
+}
+
+bool has_bound_variable(const Index& index) {
+  bool found = false;
+  for_each_atom(index, [&](const Atom& a) { found |= a.kind == Atom::Kind::kBound; });
+  return found;
+}
+
+bool has_bound_variable(const Guard& g) {
+  return has_bound_variable(g.value) ||
+         std::any_of(g.parts.begin(), g.parts.end(), [](const Guard& part) { return has_bound_variable(part); });
+}
+
+bool has_bound_variable(const Sum& sum) {
+  const auto any = [](const auto& list, const auto& test) { return std::any_of(list.begin(), list.end(), test); };
+  const auto in_guard = [](const Guard& g) { return has_bound_variable(g); };
+  const auto in_sum = [](const Sum& s) { return has_bound_variable(s); };
+  return any(sum, [&](const Term& t) {
+    return !t.bound.empty() || any(t.guards, in_guard) || any(t.factors, [&](const Factor& f) {
+      return any(f.position, [](const Index& p) { return has_bound_variable(p); }) || has_bound_variable(f.index) ||
+             any(f.arguments, in_sum) || any(f.elements, [&](const MaximumElement& e) {
+               return !e.bound.empty() || any(e.guards, in_guard) || in_sum(e.value);
+             });
+    });
+  });
+}
+
+}  // namespace
+
+// An integer: a polynomial of elements that are integers, else a content as a whole.
+Index Normalizer::index_of(const Sum& value) {
+  Index result = 0;
+  for (const Term& t : value) {
+    const bool is_product = t.bound.empty() && t.guards.empty() && t.coefficient.denominator() == 1 &&
+                            std::all_of(t.factors.begin(), t.factors.end(), [&](const Factor& f) {
+                              return f.kind == Factor::Kind::kIndex || is_integral(f, side_.inputs);
+                            });
+    if (!is_product) return content(value, {});
+    Index product = t.coefficient.numerator();
+    for (const Factor& f : t.factors) product *= f.kind == Factor::Kind::kIndex ? f.index : content(single(f), {});
+    result += product;
+  }
+  return result;
+}
+
+Index Normalizer::content(const Sum& value, const std::optional<Index>& size) {
+  if (has_bound_variable(value) || (size && has_bound_variable(*size)))
+    throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor, which a sum runs over");
+  const auto is_equal = [&](const Content& c) {
+    return c.size == size && std::equal(c.value.begin(), c.value.end(), value.begin(), value.end(),
+                                        [](const Term& a, const Term& b) { return is_same(a, b); });
+  };
+  const auto known = std::find_if(contents_->begin(), contents_->end(), is_equal);
+  if (known != contents_->end()) return Index::symbol(known->name);
+  contents_->push_back({std::string(kContent) + std::to_string(contents_->size()), value, size});
+  return Index::symbol(contents_->back().name);
 }
 
 Guard Normalizer::resolve(const Condition& c, Scope& scope) {
@@ -181,7 +246,7 @@ Sum Normalizer::number(const Real& value) {
   // Products of long fractions leave 64 bits.
   constexpr std::int64_t kLong = std::int64_t{1} << 16;
   if (value.symbol.empty())
-    if (const auto exact = Rational::exactly(value.value); exact && !(contents_are_unknowns_ && exact->denominator() > kLong))
+    if (const auto exact = Rational::exactly(value.value); exact && !(contents_ && exact->denominator() > kLong))
       return constant(*exact);
   // Not a fraction of 64-bit integers, or NaN: an unknown that equals itself.
   const std::string name =

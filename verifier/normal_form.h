@@ -20,14 +20,15 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
 // Throws Error(kUnsupported) if there is no normal form: no denotation, positions that depend on elements, products over axes.
 class Normalizer {
  public:
-  // The assumptions must hold wherever the normal form is used.
+  // The assumptions must hold wherever the normal form is used. With `contents`, positions that depend on elements have
+  // symbols, which are added there, and long fractions are unknown numbers. Both sides of a rule share them.
   Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {},
-             bool contents_are_unknowns = false)
+             Contents* contents = nullptr)
       : side_(side),
         assumptions_(std::move(assumptions)),
         solver_(solver),
         positive_numbers_(std::move(positive_numbers)),
-        contents_are_unknowns_(contents_are_unknowns) {}
+        contents_(contents) {}
 
   Sum at(const PatternValue& value, const Indices& position);
   // Was there a divisor that may be 0, or a function that is not defined everywhere? A product with 0 would hide it in the
@@ -49,6 +50,7 @@ class Normalizer {
   Sum number(const Index& value);
   Sum apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
   Sum function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
+  std::optional<Sum> of_power(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
   std::optional<Sum> of_product(const std::string& name, const Function* law, Sum argument);
   std::optional<Sum> of_factors(const std::string& name, const Function* law, const Sum& argument);
   std::optional<Sum> of_truth_values(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
@@ -68,13 +70,15 @@ class Normalizer {
   static bool may_be_zero(const Sum& divisor);
   Index resolve(const Index& index, Scope& scope);
   Index with_contents(const Index& index, Scope& scope);
+  Index index_of(const Sum& value);
+  Index content(const Sum& value, const std::optional<Index>& size);
   Guard resolve(const Condition& condition, Scope& scope);
 
   const DefinedSide& side_;
   Guards assumptions_;  // grows inside scopes
   Solver& solver_;
   std::set<std::string> positive_numbers_;  // names of unknown numbers
-  bool contents_are_unknowns_;
+  Contents* contents_;
   bool partial_ = false;
 };
 

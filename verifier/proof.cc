@@ -63,8 +63,9 @@ class CaseSearch {
     }
     ill_typed = false;
     OutputProof proof;
-    Normalizer source(case_.source, known, solver_, positive_numbers(), contents_are_unknowns_);
-    Normalizer result(target, known, solver_, positive_numbers(), contents_are_unknowns_);
+    Contents* const contents = contents_are_unknowns_ ? &proof.contents : nullptr;
+    Normalizer source(case_.source, known, solver_, positive_numbers(), contents);
+    Normalizer result(target, known, solver_, positive_numbers(), contents);
     proof.source = source.at(left, position);
     proof.target = result.at(right, position);
     if (result.partial() && !source.partial()) return "is the target defined wherever the source is";

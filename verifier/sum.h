@@ -1,7 +1,9 @@
 // The normal form of an element: a sum of terms  c * SUM over bound variables, where guards hold, of a product of factors.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "expressions/function.h"
@@ -51,5 +53,16 @@ Term replaced(const Term& term, const Replacements& replacements);
 Sum replaced(const Sum& sum, const Replacements& replacements);
 
 std::string to_string(const Sum& sum);  // for messages
+
+// A symbol of normal forms for an integer that is computed from the elements of inputs, such as the position of a Gather.
+// Proofs hold for whatever number it is: equal values have one symbol, and nothing else is known of it.
+struct Content {
+  std::string name;  // kContent and a number
+  Sum value;         // without bound variables; may mention contents that stand before it
+  // If there, the symbol is the position that the value means on an axis of this size (as axis_position).
+  std::optional<Index> size{};
+};
+using Contents = std::vector<Content>;
+inline constexpr std::string_view kContent = "contents!";
 
 }  // namespace rewright::proof

@@ -163,8 +163,23 @@ void cancel_exponentials(Term& term) {
   }
 }
 
-// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root. A truth value is 0 or 1.
+// The sum's only factor, if it has nothing else.
+const Factor* only_factor_of(const Sum& sum) {
+  const bool only = sum.size() == 1 && sum[0].bound.empty() && sum[0].guards.empty() && sum[0].coefficient == Rational(1) &&
+                    sum[0].factors.size() == 1;
+  return only ? &sum[0].factors[0] : nullptr;
+}
+
+// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root; so is the square of 1 / sqrt(a) 1 / a. A truth value is 0
+// or 1.
 std::optional<Sum> square_of(const Factor& f) {
+  if (f.name == "reciprocal") {
+    const Factor* root = only_factor_of(f.arguments[0]);
+    const Factor* inside = root && root->law == &functions::sqrt ? only_factor_of(root->arguments[0]) : nullptr;
+    const bool stays = inside && (inside->kind == Factor::Kind::kAccess || inside->kind == Factor::Kind::kUnknown);
+    return stays ? std::optional(single(function("reciprocal", nullptr, root->arguments))) : std::nullopt;
+  }
+  if (!f.law) return std::nullopt;
   if (!f.law->returns_argument_scalar && f.law->result == Scalar::kBoolean) return single(f);
   if (f.law == &functions::sqrt) return f.arguments[0];
   if (f.law == &functions::abs) return product(f.arguments[0], with_fresh_names(f.arguments[0]));
@@ -175,7 +190,7 @@ std::optional<Sum> square_of(const Factor& f) {
 Sum without_squares(const Term& term) {
   for (std::size_t i = 0; i < term.factors.size(); ++i) {
     const Factor& f = term.factors[i];
-    if (const std::optional<Sum> square = f.kind == Factor::Kind::kFunction && f.law ? square_of(f) : std::nullopt) {
+    if (const std::optional<Sum> square = f.kind == Factor::Kind::kFunction ? square_of(f) : std::nullopt) {
       const auto again = std::find_if(term.factors.begin() + static_cast<std::ptrdiff_t>(i) + 1, term.factors.end(),
                                       [&](const Factor& g) { return is_same(f, g); });
       if (again == term.factors.end()) continue;

@@ -59,6 +59,18 @@ std::vector<Sum> alternatives(const Sum& sum, bool& is_maximum) {
   return values;
 }
 
+// Is it a sum of unsigned elements of these inputs and of positive numbers?
+bool is_never_negative(const Sum& sum, const std::vector<TensorType>& inputs) {
+  const auto is_unsigned = [&](const Factor& f) {
+    if (f.kind != Factor::Kind::kAccess) return false;
+    const DataType type = inputs.at(f.input).type;
+    return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
+  };
+  return std::all_of(sum.begin(), sum.end(), [&](const Term& t) {
+    return t.coefficient.numerator() > 0 && std::all_of(t.factors.begin(), t.factors.end(), is_unsigned);
+  });
+}
+
 // The sum as an index expression, if it is one.
 std::optional<Index> as_index_expression(const Sum& sum) {
   Index result = 0;
@@ -124,6 +136,7 @@ std::optional<Sum> Normalizer::of_less(const std::string& name, const Sum& a, co
     }
     return result;
   }
+  if (is_never_negative(collected(joined(a, scaled(b, -1))), side_.inputs)) return Sum();
   const auto first = as_index_expression(a), second = as_index_expression(b);
   if (first && second && solver_.proves_quickly(assumptions_, at_least(*first, *second))) return Sum();
   if (first && second && solver_.proves_quickly(assumptions_, below(*first, *second))) return constant(1);

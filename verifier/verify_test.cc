@@ -44,6 +44,11 @@ TEST_CASE("rules with a missing condition are not proved", "[verify][long]") {
 TEST_CASE("a quotient is 1 only where the divisor is not 0", "[verify]") {
   CHECK(verdict_of("rule r: \"\" x[N] x / x => Fill(; value=1, shape=[N], type=T)").outcome != Outcome::kProved);
   CHECK(verdict_of("rule r: \"\" x[N] x * Reciprocal(x) => Fill(; value=1, shape=[N], type=T)").outcome != Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[N] x - x => Pow(x, -1) - Pow(x, -1)").outcome != Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[N] Abs(x) => Sqrt(x * x)").outcome != Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[1], i[N]: int64 Where(Equal(i, i), Expand(x; shape=[N]), Expand(x; shape=[N])) => Gather(x, "
+                   "i; axis=0)")
+            .outcome != Outcome::kProved);
 }
 
 TEST_CASE("true rules are proved for all sizes", "[verify]") {

@@ -1,5 +1,7 @@
 #include "verifier/checker/check.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "verifier/checker/derivation_check.h"
 #include "verifier/checker/instance_check.h"
@@ -14,6 +16,12 @@ namespace {
 
 constexpr std::size_t kMaximumRank = 5;         // of inputs that may have any rank
 constexpr unsigned kMaximumSteps = 1000000000;  // of one question
+
+bool mentions_content(const Guard& g) {
+  bool found = std::any_of(g.parts.begin(), g.parts.end(), mentions_content);
+  for_each_atom(g.value, [&](const Atom& a) { found |= a.kind == Atom::Kind::kSymbol && a.name.starts_with(kContent); });
+  return found;
+}
 
 class Check {
  public:
@@ -68,12 +76,14 @@ class Check {
     const TensorType& b = type_of(target, rule.target.outputs[k]);
     require(a.type == b.type && a.rank() == b.rank(), "outputs have different types");
     Guards known = c.hypotheses;
+    for (const Guard& g : known) require(!mentions_content(g), "a size has the name of a content");
     for (std::size_t n = 0; n < a.rank(); ++n) {
       require(a.shape[n] == b.shape[n] || questions_.recorded().proves(c.hypotheses, zero(a.shape[n] - b.shape[n])),
               "outputs have different sizes");
       for (const Guard& g : within(Index::symbol("o!" + std::to_string(n)), a.shape[n])) known.push_back(g);
     }
-    DerivationCheck(questions_, a.rank()).difference_is_zero(proof.source, proof.target, known, proof.derivation);
+    DerivationCheck(questions_, a.rank(), proof.contents)
+        .difference_is_zero(proof.source, proof.target, known, proof.derivation);
   }
 
   const Certificate& certificate_;

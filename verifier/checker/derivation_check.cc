@@ -123,9 +123,14 @@ class InScope {
 
 }  // namespace
 
-DerivationCheck::DerivationCheck(Questions& questions, std::size_t rank)
+DerivationCheck::DerivationCheck(Questions& questions, std::size_t rank, const Contents& contents)
     : recorded_(questions.recorded()), own_(questions.own()) {
   for (std::size_t n = 0; n < rank; ++n) scope_.insert("o!" + std::to_string(n));
+  for (const Content& c : contents) {
+    require_closed(c.value, scope_, {});
+    if (c.size) require_known(*c.size, scope_, {});
+    require(c.name.starts_with(kContent) && scope_.insert(c.name).second, "a content has another one's name");
+  }
 }
 
 void DerivationCheck::difference_is_zero(const Sum& a, const Sum& b, const Guards& assumptions, const Derivation& derivation) {

@@ -17,8 +17,8 @@ namespace rewright::proof {
 
 class DerivationCheck {
  public:
-  // `rank`: of the checked output, at the position o!0, o!1, ...
-  DerivationCheck(Questions& questions, std::size_t rank);
+  // `rank`: of the checked output, at the position o!0, o!1, ... Throws Refusal if a content mentions what is not in scope.
+  DerivationCheck(Questions& questions, std::size_t rank, const Contents& contents);
 
   // Throws Refusal unless the derivation shows that two normal forms are equal under the assumptions.
   void difference_is_zero(const Sum& a, const Sum& b, const Guards& assumptions, const Derivation& derivation);
@@ -36,7 +36,8 @@ class DerivationCheck {
   void vanishes(const Term& term, const Guards& assumptions);
 
   Solver &recorded_, &own_;
-  std::set<std::string, std::less<>> scope_;  // variables that are not sizes: the position, and those of enclosing classes
+  // Variables that are not sizes: the position, contents, and those of enclosing classes.
+  std::set<std::string, std::less<>> scope_;
 };
 
 }  // namespace rewright::proof

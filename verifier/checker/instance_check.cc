@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,7 @@ namespace {
 
 struct TooLarge {};
 constexpr std::size_t kMostSteps = 3000000;  // of one sum
+constexpr double kLargestInteger = 1e15;     // that is surely exact
 
 // Evaluates index expressions, guards and sums for known values of all symbols.
 class Evaluation {
@@ -32,7 +34,14 @@ class Evaluation {
   std::vector<std::vector<double>> inputs;
   std::vector<Sizes> sizes;
 
-  std::int64_t at(const Index& index) const {
+  // Sets the position of the element, and what the symbols stand for that are computed from contents there.
+  void set_position(const std::vector<std::int64_t>& position, const Contents& contents) {
+    for (std::size_t n = 0; n < position.size(); ++n) symbols["o!" + std::to_string(n)] = position[n];
+    for (const Content& c : contents) symbols.erase(c.name);
+    contents_ = &contents;
+  }
+
+  std::int64_t at(const Index& index) {
     std::int64_t sum = index.constant_term();
     if (index.polynomial())
       for (const Monomial& m : index.polynomial()->monomials) {
@@ -43,7 +52,7 @@ class Evaluation {
     return sum;
   }
 
-  bool holds(const Guard& g) const {
+  bool holds(const Guard& g) {
     switch (g.kind) {
       case Guard::Kind::kNonNegative:
         return at(g.value) >= 0;
@@ -71,11 +80,10 @@ class Evaluation {
   }
 
  private:
-  std::int64_t at(const Atom& a) const {
+  std::int64_t at(const Atom& a) {
     if (a.kind == Atom::Kind::kSymbol) {
       const auto known = symbols.find(a.name);
-      if (known == symbols.end()) throw Refusal{"the size " + a.name + " is in no hypothesis"};
-      return known->second;
+      return known == symbols.end() ? content(a.name) : known->second;
     }
     if (a.kind == Atom::Kind::kBound) {
       const auto known = bound_.find(a.id);
@@ -88,6 +96,19 @@ class Evaluation {
     if (y < 1) return 0;  // undefined, but under guards that do not hold
     const std::int64_t quotient = floor_div(Index(x), Index(y)).value();
     return a.kind == Atom::Kind::kFloorDiv ? quotient : x - quotient * y;
+  }
+
+  // Computed when it is needed: where guards do not hold, its value may be none.
+  std::int64_t content(const std::string& name) {
+    const auto is_named = [&](const Content& c) { return c.name == name; };
+    const auto known = contents_ ? std::find_if(contents_->begin(), contents_->end(), is_named) : Contents::const_iterator();
+    if (!contents_ || known == contents_->end()) throw Refusal{"the size " + name + " is in no hypothesis"};
+    const double value = at(known->value);
+    require(std::fabs(value) < kLargestInteger && std::trunc(value) == value, "a position is no integer");
+    auto result = static_cast<std::int64_t>(value);
+    if (known->size && result < 0) result += at(*known->size);
+    symbols[name] = result;
+    return result;
   }
 
   double at(const Factor& f) {
@@ -129,7 +150,8 @@ class Evaluation {
 
   static double apply(const std::string& name, const double* x, std::size_t count) {
     std::int64_t integers[4];
-    for (std::size_t i = 0; i < count; ++i) integers[i] = std::fabs(x[i]) < 1e15 ? static_cast<std::int64_t>(x[i]) : 0;
+    for (std::size_t i = 0; i < count; ++i)
+      integers[i] = std::fabs(x[i]) < kLargestInteger ? static_cast<std::int64_t>(x[i]) : 0;
     if (count == 1 && name == "reciprocal") return 1 / x[0];
     if (count == 3 && name == "select") return x[0] != 0 ? x[1] : x[2];
     if (count == 2 && name == "integer quotient") return static_cast<double>(functions::integer_divide.integer(integers));
@@ -177,6 +199,7 @@ class Evaluation {
     }
   }
 
+  const Contents* contents_ = nullptr;
   std::unordered_map<std::uint64_t, std::int64_t> bound_;
   std::size_t steps_ = 0;
 };
@@ -224,7 +247,7 @@ bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
 }
 
 // The rule's bindings with numbers in place of symbols.
-Bindings known_bindings(const SymbolicCase& c, const Evaluation& e, const std::vector<TensorType>& types) {
+Bindings known_bindings(const SymbolicCase& c, Evaluation& e, const std::vector<TensorType>& types) {
   Bindings result(c.bindings.rule());
   for (const auto& [name, value] : c.bindings.values()) {
     AttributeValue known = value;
@@ -238,12 +261,14 @@ Bindings known_bindings(const SymbolicCase& c, const Evaluation& e, const std::v
   return result;
 }
 
-Tensor sampled_input(const TensorType& type, Random& random) {
+// Integers are between -3 and 3, or below `few`, so that they are positions on small axes.
+Tensor sampled_input(const TensorType& type, Random& random, std::uint64_t few) {
   const Sizes sizes = values(type.shape);
   std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
   for (double& x : elements)
     x = is_real(type.type)              ? static_cast<double>(random() % 4001) / 1000 - 2
         : type.type == DataType::kBool  ? static_cast<double>(random() % 2)
+        : few > 0                       ? static_cast<double>(random() % few)
         : type.type == DataType::kUint8 ? static_cast<double>(random() % 4)
                                         : static_cast<double>(random() % 7) - 3;
   return Tensor::from_reals(type.type, sizes, elements);
@@ -254,7 +279,8 @@ bool agree(DataType type, double expected, double found) {
   return std::fabs(expected - found) <= 1e-7 * (1 + std::fabs(expected));
 }
 
-std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum, Evaluation& e, Random& random) {
+std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum, const Contents& contents, Evaluation& e,
+                    Random& random) {
   std::size_t compared = 0;
   // For some sizes, normalization may give other attributes: then it is not an instance of this case.
   if (tensor.sizes().size() != type.rank()) return 0;
@@ -263,11 +289,13 @@ std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum
   const std::vector<double> expected = tensor.reals();
   for (int sample = 0; sample < 3 && !expected.empty(); ++sample) {
     std::size_t at = random() % expected.size(), rest = at;
-    for (std::size_t n = tensor.sizes().size(); n-- > 0;) {
+    std::vector<std::int64_t> position(tensor.sizes().size());
+    for (std::size_t n = position.size(); n-- > 0;) {
       const auto size = static_cast<std::size_t>(tensor.sizes()[n]);
-      e.symbols["o!" + std::to_string(n)] = static_cast<std::int64_t>(rest % size);
+      position[n] = static_cast<std::int64_t>(rest % size);
       rest /= size;
     }
+    e.set_position(position, contents);
     if (!std::isfinite(expected[at])) continue;
     const double found = e.at(sum);
     // The maximum of no integers is their type's least value; in normal forms it is minus infinity.
@@ -278,32 +306,54 @@ std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum
   return compared;
 }
 
+// Both sides, interpreted; nullopt if contents are positions outside of a tensor.
+std::optional<std::vector<std::vector<Tensor>>> interpreted(const Rule& rule, const std::vector<TensorType>& types,
+                                                            const Bindings& bindings, const std::vector<Tensor>& inputs,
+                                                            bool has_contents) {
+  try {
+    return std::vector{interpret(instantiate(rule, rule.source, types, bindings), inputs),
+                       interpret(instantiate(rule, rule.target, types, bindings), inputs)};
+  } catch (const Error& e) {
+    if (!has_contents || e.code() != ErrorCode::kBadInput) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::size_t check_instances(const SymbolicCase& symbolic, const CaseProof& proof, std::uint64_t seed) {
   Random random(seed);
   std::size_t compared = 0;
+  const bool has_contents =
+      std::any_of(proof.outputs.begin(), proof.outputs.end(), [](const OutputProof& o) { return !o.contents.empty(); });
   for (int sample = 0; sample < 2; ++sample) {
     Evaluation e;
     if (!find_sizes(symbolic, random, e)) continue;
     std::vector<TensorType> types = symbolic.inputs;
-    std::vector<Tensor> inputs;
-    for (TensorType& type : types) {
+    for (TensorType& type : types)
       for (Index& size : type.shape) size = e.at(size);
-      inputs.push_back(sampled_input(type, random));
-      e.inputs.push_back(inputs.back().reals());
-      e.sizes.push_back(inputs.back().sizes());
-    }
     const Rule& rule = symbolic.bindings.rule();
     const Bindings bindings = known_bindings(symbolic, e, types);
+    std::vector<Tensor> inputs;
+    std::optional<std::vector<std::vector<Tensor>>> sides;
+    for (const std::uint64_t few : {0, 3, 2, 1}) {
+      inputs.clear();
+      for (const TensorType& type : types) inputs.push_back(sampled_input(type, random, few));
+      sides = interpreted(rule, types, bindings, inputs, has_contents);
+      if (sides) break;
+    }
+    if (!sides) continue;
+    for (const Tensor& input : inputs) {
+      e.inputs.push_back(input.reals());
+      e.sizes.push_back(input.sizes());
+    }
     for (const bool source : {true, false}) {
-      const std::vector<Tensor> outputs =
-          interpret(instantiate(rule, source ? rule.source : rule.target, types, bindings), inputs);
+      const std::vector<Tensor>& outputs = sides->at(source ? 0 : 1);
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         const TensorType& type = type_of(symbolic.source, rule.source.outputs.at(k));
         const OutputProof& output = proof.outputs.at(k);
         try {
-          compared += compare(outputs[k], type, source ? output.source : output.target, e, random);
+          compared += compare(outputs[k], type, source ? output.source : output.target, output.contents, e, random);
         } catch (const TooLarge&) {  // sums with too many terms are not tested
         }
       }
