@@ -111,6 +111,9 @@ class Mover {
       const Tensor& tensor = graph.value(id).constant;
       if (!joint.is_of_first(id) || !tensor || !is_real(tensor.type()) || tensor.size() == 0 || joint.defined_by(id) != id)
         continue;
+      if (tensor.size() == 1 && tensor.sizes().size() <= 1 && std::isfinite(element_of(tensor, 0)) &&
+          element_of(tensor, 0) != 0)
+        numbers_.emplace_back(element_of(tensor, 0), id);
       for (std::vector<std::size_t>& permutation : permutations(tensor.sizes().size())) {
         Piece piece{id, &tensor, {}, {}, {}};
         Sizes strides(tensor.sizes().size(), 1);
@@ -138,6 +141,7 @@ class Mover {
       if (holds(joint_, step, tolerance)) return step;
     }
     if (const auto step = padded(constant, tensor, tolerance)) return step;
+    if (const auto step = scaled(constant, tensor, tolerance)) return step;
     for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
       if (const auto step = joined(constant, tensor, axis, tolerance)) return step;
     return std::nullopt;
@@ -160,6 +164,48 @@ class Mover {
     for (std::int64_t at = 0; at < count; ++at)
       if (!same(at)) return false;
     return true;
+  }
+
+  // A piece times a number that the first model has as a constant, or divided by it.
+  std::optional<Step> scaled(ValueId constant, const Tensor& tensor, double tolerance) const {
+    for (const Piece& piece : pieces_) {
+      if (piece.tensor->type() != tensor.type() || piece.tensor->size() != tensor.size()) continue;
+      const std::optional<double> ratio = ratio_to(piece, tensor);
+      if (!ratio || *ratio == 1) continue;
+      for (const auto& [number, leaf] : numbers_) {
+        const bool divides = near(*ratio * number, 1, 0);
+        if (!divides && !near(*ratio, number, 0)) continue;
+        if (joint_.graph().value(leaf).type.type != tensor.type()) continue;
+        TermWriter writer;
+        const PatternValue moved = writer.leaf(piece);
+        PatternValue value =
+            writer.node(divides ? "Div" : "Mul", {},
+                        {moved, writer.leaf(leaf, tensor.type(), joint_.graph().value(leaf).constant.sizes())});
+        if (piece.sizes != tensor.sizes()) value = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {value});
+        const Step step = writer.finish(value, constant);
+        if (holds(joint_, step, tolerance)) return step;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // What all elements of the piece were multiplied with; nullopt if it is not one number, or all are 0.
+  static std::optional<double> ratio_to(const Piece& piece, const Tensor& tensor) {
+    const std::int64_t count = tensor.size();
+    std::int64_t largest = 0;
+    const auto of_piece = [&](std::int64_t at) { return element_of(*piece.tensor, piece.place(at)); };
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(count, kComparedOfPart); ++k)
+      if (std::abs(of_piece(k * count / kComparedOfPart % count)) > std::abs(of_piece(largest)))
+        largest = k * count / kComparedOfPart % count;
+    if (of_piece(largest) == 0) return std::nullopt;
+    const double ratio = element_of(tensor, largest) / of_piece(largest);
+    if (ratio == 0 || !std::isfinite(ratio)) return std::nullopt;
+    for (const bool few : {true, false})
+      for (std::int64_t k = 0; k < (few ? std::min(count, kComparedOfPart) : count); ++k) {
+        const std::int64_t at = few ? k * count / kComparedOfPart % count : k;
+        if (!near(element_of(tensor, at), ratio * of_piece(at), 0)) return std::nullopt;
+      }
+    return ratio;
   }
 
   // A piece with zeros behind it.
@@ -221,17 +267,62 @@ class Mover {
 
   const Joint& joint_;
   std::vector<Piece> pieces_;
+  std::vector<std::pair<double, ValueId>> numbers_;  // constants of one element
 };
 
 void collect_numbers(const Element& e, std::set<double>& found, std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
   if (e->kind == ElementNode::Kind::kConstant && e->scalar == Scalar::kReal && e->real.symbol.empty() && e->real.value != 0 &&
-      std::isfinite(e->real.value)) {
+      std::isfinite(e->real.value))
     found.insert(e->real.value);
-    found.insert(1 / e->real.value);
-  }
   for (const Element& argument : e->arguments) collect_numbers(argument, found, seen);
 }
+
+// What a constant may be a rounding of: numbers of definitions, their reciprocals, and the quotients of two of one definition.
+class DefinedNumbers {
+ public:
+  explicit DefinedNumbers(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      if (node->op->is_fill()) continue;
+      std::set<double> own;
+      std::set<const ElementNode*> seen;
+      const Definition definition = node->op->define(node->attributes, Inputs::of(graph.operand_types(*node)));
+      for (const Output& output : definition.outputs()) collect_numbers(output.element, own, seen);
+      for (const double number : own) {
+        numbers_.insert(number);
+        numbers_.insert(1 / number);
+        for (const double divisor : own) quotients_.emplace(number, divisor);
+      }
+    }
+  }
+
+  const std::set<double>& numbers() const { return numbers_; }
+
+  // The terms of a type that are near to a number, and not that number itself. Those of fewer nodes stand first.
+  std::vector<Step> near_to(double value, const Tensor& tensor, ValueId constant) const {
+    std::vector<Step> steps;
+    const auto add = [&](TermWriter& writer, PatternValue term) { steps.push_back(writer.finish(term, constant)); };
+    const auto fill = [&](TermWriter& writer, double number) {
+      return writer.node("Fill", {{"value", Real(number)}, {"shape", to_indices(tensor.sizes())}, {"type", tensor.type()}}, {});
+    };
+    for (const double number : numbers_) {
+      if (number == value || !near(number, value, 0)) continue;
+      TermWriter writer;
+      add(writer, fill(writer, number));
+    }
+    for (const auto& [number, divisor] : quotients_) {
+      if (number / divisor == value || !near(number / divisor, value, 0)) continue;
+      TermWriter writer;
+      const PatternValue dividend = fill(writer, number);
+      add(writer, writer.node("Div", {}, {dividend, fill(writer, divisor)}));
+    }
+    return steps;
+  }
+
+ private:
+  std::set<double> numbers_;
+  std::set<std::pair<double, double>> quotients_;
+};
 
 }  // namespace
 
@@ -268,6 +359,7 @@ std::optional<Step> Parts::explain(ValueId constant, double tolerance) {
   if (!is_real(tensor.type()) || tensor.size() == 0) return std::nullopt;
   const double largest = largest_element(tensor);
   if (auto step = whole(constant, largest, tolerance)) return step;
+  if (auto step = padded(constant, largest, tolerance)) return step;
   for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
     if (auto step = joined(constant, axis, largest, tolerance)) return step;
   return std::nullopt;
@@ -286,6 +378,44 @@ std::optional<Step> Parts::whole(ValueId constant, double largest, double tolera
     TermWriter writer;
     const Found piece{&part, kNoValue, tensor.sizes()};
     Step step = writer.finish(writer.leaf(value_of(piece), tensor.type(), tensor.sizes()), constant);
+    if (holds(joint_, step, tolerance)) return step;
+  }
+  return std::nullopt;
+}
+
+// A part with zeros behind it: channels that are filled up to a block.
+std::optional<Step> Parts::padded(ValueId constant, double largest, double tolerance) {
+  const Tensor& tensor = joint_.graph().value(constant).constant;
+  const Sizes& sizes = tensor.sizes();
+  // The smallest sizes that have all elements which are not 0.
+  Sizes inside(sizes.size(), 1);
+  for (std::int64_t at = 0; at < tensor.size(); ++at) {
+    if (element_of(tensor, at) == 0) continue;
+    std::int64_t rest = at;
+    for (std::size_t k = sizes.size(); k-- > 0; rest /= sizes[k]) inside[k] = std::max(inside[k], rest % sizes[k] + 1);
+  }
+  for (Part& part : parts_) {
+    const Sizes& own = part.elements->sizes();
+    if (part.elements->type() != tensor.type() || own.size() != sizes.size() || own == sizes) continue;
+    Indices behind;
+    bool fits = true;
+    std::int64_t count = 1;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      fits = fits && inside[k] <= own[k] && own[k] <= sizes[k];
+      behind.emplace_back(sizes[k] - own[k]);
+      count *= own[k];
+    }
+    for (std::int64_t n = 0; fits && n < std::min(count, kComparedOfPart); ++n) {
+      const std::int64_t at = n * count / std::min(count, kComparedOfPart);
+      std::int64_t rest = at, place = 0, stride = 1;
+      for (std::size_t k = sizes.size(); k-- > 0; rest /= own[k], stride *= sizes[k]) place += rest % own[k] * stride;
+      const std::optional<double> e = part.elements->element(at);
+      fits = e && near(*e, element_of(tensor, place), largest);
+    }
+    if (!fits) continue;
+    TermWriter writer;
+    const PatternValue leaf = writer.leaf(value_of({&part, kNoValue, own}), tensor.type(), own);
+    Step step = writer.finish(writer.node("Pad", {{"pads_end", behind}}, {leaf}), constant);
     if (holds(joint_, step, tolerance)) return step;
   }
   return std::nullopt;
@@ -346,13 +476,8 @@ std::optional<Step> Parts::joined(ValueId constant, std::size_t axis, double lar
 }
 
 std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance) {
-  std::set<double> numbers;
-  for (const auto& node : statement.graph.nodes()) {
-    const Definition definition = node->op->define(node->attributes, Inputs::of(statement.graph.operand_types(*node)));
-    std::set<const ElementNode*> seen;
-    if (!node->op->is_fill())
-      for (const Output& output : definition.outputs()) collect_numbers(output.element, numbers, seen);
-  }
+  const DefinedNumbers defined(statement.graph);
+  const std::set<double>& numbers = defined.numbers();
   std::vector<Step> steps;
   for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
     const Node& node = *statement.graph.nodes()[n];
@@ -376,17 +501,9 @@ std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, 
     const Tensor& tensor = joint.graph().value(constant).constant;
     if (!is_real(tensor.type()) || !is_one_number(tensor) || joint.is_explained(constant) || !done.insert(constant).second)
       continue;
-    const double value = tensor.reals()[0];
-    for (const double number : numbers) {
-      if (number == value || !near(number, value, 0)) continue;
-      TermWriter writer;
-      const Step step = writer.finish(
-          writer.node("Fill", {{"value", Real(number)}, {"shape", to_indices(tensor.sizes())}, {"type", tensor.type()}}, {}),
-          constant);
-      if (!holds(joint, step, tolerance)) continue;
-      steps.push_back(step);
-      break;
-    }
+    const std::vector<Step> terms = defined.near_to(tensor.reals()[0], tensor, constant);
+    const auto held = std::find_if(terms.begin(), terms.end(), [&](const Step& step) { return holds(joint, step, tolerance); });
+    if (held != terms.end()) steps.push_back(*held);
   }
   return steps;
 }

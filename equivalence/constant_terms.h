@@ -44,6 +44,7 @@ class Parts {
   };
   bool stands_at(const Found& piece, const Tensor& tensor, std::size_t axis, std::int64_t row, double largest) const;
   std::optional<Step> whole(ValueId constant, double largest, double tolerance);
+  std::optional<Step> padded(ValueId constant, double largest, double tolerance);
   std::optional<Step> joined(ValueId constant, std::size_t axis, double largest, double tolerance);
   ValueId value_of(const Found& piece);
   std::vector<Found> pieces_of(const Tensor& tensor, std::size_t axis);

@@ -146,4 +146,21 @@ class Cutter {
 
 std::optional<Equation> cut(const Joint& joint, ValueId a, ValueId b, int depth) { return Cutter(joint, depth).run(a, b); }
 
+void add_leaves_of_term(const Joint& joint, ValueId term, std::vector<ValueId>& leaves) {
+  const std::vector<bool> constant = joint.graph().constant_values();
+  std::vector<ValueId> open{term};
+  while (!open.empty()) {
+    const Node& node = *joint.graph().nodes()[static_cast<std::size_t>(joint.producer(open.back()))];
+    open.pop_back();
+    for (const ValueId operand : node.inputs) {
+      if (operand == kNoValue) continue;
+      const bool is_of_model = joint.is_of_first(operand) || joint.is_of_second(operand);
+      if (is_of_model || joint.is_known(operand) || constant[operand])
+        leaves.push_back(joint.find(operand));
+      else
+        open.push_back(operand);
+    }
+  }
+}
+
 }  // namespace rewright::equivalence

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "equivalence/checker/equation.h"
 
@@ -13,5 +14,8 @@ namespace rewright::equivalence {
 // comes of it.
 inline constexpr int kConstantsAsLeaves = -1;
 std::optional<Equation> cut(const Joint& joint, ValueId a, ValueId b, int depth);
+
+// Adds what a term reads that is in neither model: what it computes from constants, each as a whole, and values that are known.
+void add_leaves_of_term(const Joint& joint, ValueId term, std::vector<ValueId>& leaves);
 
 }  // namespace rewright::equivalence

@@ -339,9 +339,7 @@ class Prover {
         if (parts.empty()) continue;
         Equation second{term, equation.b, equation.leaves};
         second.leaves.insert(second.leaves.end(), parts.begin(), parts.end());
-        const Node& node = *joint_.graph().nodes()[static_cast<std::size_t>(joint_.producer(term))];
-        for (const ValueId operand : node.inputs)
-          if (operand != kNoValue) second.leaves.push_back(joint_.find(operand));
+        add_leaves_of_term(joint_, term, second.leaves);
         std::string other;
         if (joint_.is_known(term) || !leads_from_first(joint_, second) ||
             !by_any_method(statement_of(joint_, second), second, other, false))
@@ -357,12 +355,12 @@ class Prover {
     return false;
   }
 
-  // The classes of what is joined to constants of the second model.
+  // The classes of what is joined to constants of the second model, or filled up with zeros.
   std::set<ValueId> joined_parts(const Statement& statement) const {
     std::set<ValueId> parts;
     const std::vector<bool> constant = statement.graph.constant_values();
     for (const auto& node : statement.graph.nodes()) {
-      if (node->op->name() != "Concat" || !constant[node->outputs[0]]) continue;
+      if ((node->op->name() != "Concat" && node->op->name() != "Pad") || !constant[node->outputs[0]]) continue;
       for (const ValueId input : node->inputs) parts.insert(statement.classes.at(input));
     }
     return parts;

@@ -88,11 +88,13 @@ std::vector<Application> in_terms(const Graph& graph, const RuleIndex& rules, co
 class Terms {
  public:
   enum class Over { kConstants, kLeaves };
-  Terms(const Joint& joint, const Statement& statement, const Saturation& saturation, Over over)
+  // With `folded`, the terms over constants, these cost nothing where other operators read them.
+  Terms(const Joint& joint, const Statement& statement, const Saturation& saturation, Over over, const Terms* folded = nullptr)
       : joint_(joint),
         statement_(statement),
         graph_(saturation.graph()),
         over_(over),
+        folded_(folded),
         constant_(joint.graph().constant_values()) {
     bool changed = true;
     while (changed) {
@@ -201,7 +203,7 @@ class Terms {
         if (input == kNoClass) continue;
         const auto known = best_.find(graph_.find(input));
         if (known == best_.end()) return false;
-        cost += known->second.cost;
+        if (!folded_ || !folded_->has(input)) cost += known->second.cost;
       }
       // Other outputs of a node are not named in a term.
       if (cost > kMostTermNodes || graph_.outputs(id).size() != 1) return false;
@@ -250,6 +252,7 @@ class Terms {
   const Statement& statement_;
   const EGraph& graph_;
   const Over over_;
+  const Terms* folded_;
   std::vector<ENodeId>* added_ = nullptr;
   std::vector<bool> constant_;  // by value of the joint table: computed from constants alone
   std::map<ClassId, Best> best_;
@@ -395,12 +398,12 @@ std::vector<Form> search_forms(const Joint& joint, const Statement& statement, c
   const Graph& first = rewritten.graph;
   Saturation& saturation = rewritten.saturation;
   const EGraph& e = saturation.graph();
-  Terms terms(joint, statement, saturation, Terms::Over::kLeaves);
-  Terms constants(joint, statement, saturation, Terms::Over::kConstants);
+  const Terms constants(joint, statement, saturation, Terms::Over::kConstants);
+  Terms terms(joint, statement, saturation, Terms::Over::kLeaves, &constants);
   std::vector<std::pair<std::size_t, ENodeId>> found;
   for (const ENodeId id : e.makers(e.find(e.value_of(first.outputs()[0].value)))) {
     const ENode& node = e.node(id);
-    if (!node.op || node.position >= 0 || node.op->random() || e.outputs(id).size() != 1 || !wanted.count(node.op)) continue;
+    if (!node.op || node.op->random() || e.outputs(id).size() != 1 || !wanted.count(node.op)) continue;
     std::size_t cost = 1;
     bool complete = true;
     for (const ClassId input : e.inputs(id)) {
@@ -417,7 +420,8 @@ std::vector<Form> search_forms(const Joint& joint, const Statement& statement, c
     std::vector<ENodeId> nodes;
     Form form{terms.step_of_node(id, nodes), {}, TermTable(first).term_of_node(0), first.nodes().size()};
     form.value.kind = Step::Kind::kValue;
-    if (has_open_sizes(form.value)) continue;
+    const bool is_as_given = std::all_of(nodes.begin(), nodes.end(), [&](ENodeId n) { return e.node(n).position >= 0; });
+    if (is_as_given || has_open_sizes(form.value)) continue;
     try {
       form.applications = in_terms(first, rules, explain_choice(saturation, nodes));
     } catch (const Error&) {  // an explanation that cannot be followed

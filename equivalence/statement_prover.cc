@@ -113,8 +113,8 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
     if (!folder.empty()) std::filesystem::create_directories(folder);
     proof::VerifyOptions verification = quick_verification(folder, ended_);
     proof::Verdict verdict = proof::verify(rule, verification);
-    // Certificates do not know of positions that are elements, nor proofs whether these are within the tensor.
-    if (verdict.outcome != proof::Outcome::kProved && folder.empty()) {
+    // Whether positions that are elements are within the tensor was asked before (may_read_outside).
+    if (verdict.outcome != proof::Outcome::kProved && !ended_()) {
       verification.limits.contents_are_unknowns = true;
       verdict = proof::verify(rule, verification);
     }

@@ -302,6 +302,78 @@ std::string positions_of(const Graph& graph, const Node& node) {
   return text;
 }
 
+// A node reads on an axis of this size at positions that are elements of one of its operands: at all of them, or at some.
+struct PositionsRead {
+  std::size_t operand;
+  Index size;
+  bool all;
+};
+
+void collect_element_atoms(const Element& e, std::set<const Atom*>& positions, std::set<const Atom*>& loads,
+                           std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return;
+  for_each_index(*e, [&](const Index& index) {
+    for_each_atom(index, [&](const Atom& a) {
+      if (a.kind == Atom::Kind::kPosition) positions.insert(&a);
+      if (a.kind == Atom::Kind::kLoad) loads.insert(&a);
+    });
+  });
+  for (const Element& argument : e->arguments) collect_element_atoms(argument, positions, loads, seen);
+}
+
+// Are all elements of an operand read, each for some element of the output? Its axes are axes of the output.
+bool reads_all(const ElementNode& read, const Output& output, const Indices& shape) {
+  std::set<std::size_t> used;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    if (read.position[k] == Index(0) && shape[k] == Index(1)) continue;
+    std::size_t axis = 0;
+    while (axis < output.position.size() && !(output.position[axis] == read.position[k])) ++axis;
+    if (axis == output.position.size() || !(output.type.shape[axis] == shape[k]) || !used.insert(axis).second) return false;
+  }
+  return true;
+}
+
+// Where a node of one output reads at elements; nullopt if they are more than elements of its operands.
+std::optional<std::vector<PositionsRead>> positions_read(const Graph& graph, const Node& node, const Definition& definition) {
+  if (definition.outputs().size() != 1) return std::nullopt;
+  const Output& output = definition.outputs()[0];
+  std::set<const Atom*> positions, loads;
+  std::set<const ElementNode*> seen;
+  collect_element_atoms(output.element, positions, loads, seen);
+  std::vector<PositionsRead> result;
+  for (const Atom* position : positions) {
+    const Atom* load = position->arguments[0].as_atom();
+    if (!load || load->kind != Atom::Kind::kLoad || loads.erase(load) == 0) return std::nullopt;
+    const ElementNode& read = *load->element;
+    if (read.kind != ElementNode::Kind::kRead || read.zero_outside) return std::nullopt;
+    const auto operand = static_cast<std::size_t>(read.operand);
+    const Indices& shape = graph.value(node.inputs.at(operand)).type.shape;
+    result.push_back({operand, position->arguments[1], reads_all(read, output, shape)});
+  }
+  return loads.empty() ? std::optional(std::move(result)) : std::nullopt;
+}
+
+// The value whose elements those of this one are: followed through nodes that only move elements; with `all`, of all elements.
+ValueId moved_from(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id, bool all) {
+  for (;;) {
+    if (producers[id] < 0) return id;
+    const Node& node = *graph.nodes()[static_cast<std::size_t>(producers[id])];
+    const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
+    if (definition.outputs().size() != 1) return id;
+    const Output& output = definition.outputs()[0];
+    const ElementNode* e = output.element.get();
+    const auto is_integer_of_integer = [](const ElementNode& c) {
+      return c.kind == ElementNode::Kind::kConvert && c.scalar == Scalar::kInteger &&
+             c.arguments[0]->scalar == Scalar::kInteger;
+    };
+    while (e && is_integer_of_integer(*e)) e = e->arguments[0].get();
+    if (!e || e->kind != ElementNode::Kind::kRead || e->zero_outside) return id;
+    const ValueId from = node.inputs.at(static_cast<std::size_t>(e->operand));
+    if (all && node.op->name() != "Reshape" && !reads_all(*e, output, graph.value(from).type.shape)) return id;
+    id = from;
+  }
+}
+
 bool is_finite(const Tensor& tensor) {
   if (!is_real(tensor.type())) return true;
   const std::vector<double> elements = tensor.reals();
@@ -332,19 +404,30 @@ Statement statement_of(const Joint& joint, const Equation& equation, std::size_t
 Rule rule_of(const Statement& statement, SizesInRule sizes) { return RuleWriter(statement.graph, sizes).run(); }
 
 bool may_read_outside(const Statement& statement) {
-  std::set<std::string> known;  // of `a`, whose nodes stand first
-  for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
-    const Node& node = *statement.graph.nodes()[n];
-    const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
+  const Graph& graph = statement.graph;
+  const std::vector<std::int32_t> producers = graph.producers();
+  std::set<std::string> known;                                            // of `a`, whose nodes stand first
+  std::set<std::pair<ValueId, std::string>, std::less<>> known_elements;  // all are positions on an axis of this size
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
     std::set<const ElementNode*> seen;
     const bool at_elements = std::any_of(definition.outputs().begin(), definition.outputs().end(),
                                          [&](const Output& output) { return reads_at_elements(output.element, seen); });
-    if (!at_elements || has_known_positions(statement.graph, node)) continue;
-    const std::string positions = positions_of(statement.graph, node);
-    if (n < statement.nodes_of_a)
+    if (!at_elements || has_known_positions(graph, node)) continue;
+    const std::string positions = positions_of(graph, node);
+    const auto read = positions_read(graph, node, definition);
+    if (n < statement.nodes_of_a) {
       known.insert(positions);
-    else if (!known.count(positions))
-      return true;
+      for (const PositionsRead& p : read.value_or(std::vector<PositionsRead>()))
+        if (p.all) known_elements.emplace(moved_from(graph, producers, node.inputs[p.operand], true), p.size.to_string());
+      continue;
+    }
+    const bool are_known =
+        read && std::all_of(read->begin(), read->end(), [&](const PositionsRead& p) {
+          return known_elements.count({moved_from(graph, producers, node.inputs[p.operand], false), p.size.to_string()}) > 0;
+        });
+    if (!are_known && !known.count(positions)) return true;
   }
   return false;
 }

@@ -277,6 +277,7 @@ void Joint::number_nodes(const Graph& b) {
     in_first_.push_back(is_of_first(id));
   }
   explained_.assign(graph_.value_count(), false);
+  of_numbers_.assign(graph_.value_count(), false);
   producers_ = graph_.producers();
   for (ValueId id = 0; id < graph_.value_count(); ++id)
     if (graph_.is_constant(id)) producers_[id] = -1;
@@ -346,6 +347,7 @@ void Joint::merge_undone_blocks() {
 
 std::int64_t Joint::rank(ValueId id) const {
   if (explained_[id]) return kExplained;
+  if (of_numbers_[id]) return -1;  // rests on nothing that may be explained, so that a number may explain any constant
   const std::int32_t position = producers_[id];
   if (position < 0) return graph_.is_constant(id) ? -1 : -2;
   const auto n = static_cast<std::size_t>(position);
@@ -470,11 +472,16 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
     defined_by_.push_back(classes_.add());
     in_first_.push_back(false);
     explained_.push_back(false);
+    of_numbers_.push_back(false);
     producers_.push_back(-1);
     users_.emplace_back();
   }
-  for (const ValueId id : outputs)
-    if (id != kNoValue) producers_[id] = static_cast<std::int32_t>(position);
+  const bool of_numbers = is_of_numbers(*graph_.nodes()[position]);
+  for (const ValueId id : outputs) {
+    if (id == kNoValue) continue;
+    producers_[id] = static_cast<std::int32_t>(position);
+    of_numbers_[id] = of_numbers;
+  }
   for (const ValueId id : inputs)
     if (id != kNoValue) users_[find(id)].push_back(position);
   kinds_.push_back(kind_of(*graph_.nodes()[position], {}));
@@ -490,11 +497,14 @@ bool Joint::explain(ValueId constant, ValueId term) {
   return unite(constant, term);
 }
 
-// Each constant is explained once. One of the first model only by a number.
+// Each constant is explained once. One of the first model only by numbers.
 bool Joint::may_explain(ValueId constant, ValueId term) const {
   if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
-  const std::int32_t position = producers_[term];
-  return !is_known(constant) || (position >= 0 && graph_.nodes()[static_cast<std::size_t>(position)]->inputs.empty());
+  return !is_known(constant) || of_numbers_[term];
+}
+
+bool Joint::is_of_numbers(const Node& node) const {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return id == kNoValue || of_numbers_[id]; });
 }
 
 void Joint::set_attribute(std::int32_t position, std::size_t field, double number) {

@@ -59,7 +59,7 @@ class Joint {
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);
   // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
-  // explained already, and for a constant of the first model unless the term is a number.
+  // explained already, and for a constant of the first model unless the term is computed from numbers alone.
   bool explain(ValueId constant, ValueId term);
   // A real attribute of a node is a rounding of a number, which takes its place.
   void set_attribute(std::int32_t position, std::size_t field, double number);
@@ -81,6 +81,7 @@ class Joint {
   bool merge(ValueId a, ValueId b);
   void learn_sizes(const TensorType& a, const TensorType& b);
   bool may_explain(ValueId constant, ValueId term) const;
+  bool is_of_numbers(const Node& node) const;
   bool compatible(ValueId a, ValueId b) const;
   std::int64_t rank(ValueId id) const;
 
@@ -91,6 +92,7 @@ class Joint {
   Classes classes_;
   std::vector<ValueId> defined_by_;                // by class
   std::vector<bool> in_first_, explained_;         // by class; by value
+  std::vector<bool> of_numbers_;                   // by value: a term over no leaves
   std::vector<std::int32_t> producers_;            // by value
   std::vector<std::vector<std::uint32_t>> users_;  // by class: positions of nodes that read it
   std::vector<std::uint32_t> kinds_;               // by position: operator and attributes, or meaning

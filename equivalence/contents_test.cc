@@ -1,0 +1,112 @@
+// Models that read at positions that are data, and numbers that stand in an operator's definition: proved with certificates
+// that the checker accepts, and that prove nothing else.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "equivalence/prove.h"
+#include "graph/file.h"
+#include "graph/testing.h"
+#include "rules/io.h"
+#include "verifier/certificate.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+// A proof of two models, with its certificate.
+class Certified {
+ public:
+  Certified(const std::string& a, const std::string& b, int opset)
+      : opset_(opset), a_(write("a.onnx", a)), b_(write("b.onnx", b)) {
+    ProveOptions options;
+    options.rules = shipped_rules().rules();
+    options.executors = {reference_executor(1e7, 20)};
+    options.certificate = folder_.path() / "proof";
+    result_ = prove(a_, b_, options);
+  }
+
+  const Proving& result() const { return result_; }
+  ProofCheck check() const { return check_proof(a_, b_, folder_.path() / "proof"); }
+
+  // Is the proof, with a digest that fits, one of another second model?
+  bool proves(const std::string& other) const {
+    const std::filesystem::path c = write("c.onnx", other), json = folder_.path() / "proof" / "equality.json";
+    const std::string bytes(map_file(json).text());
+    Proof proof = read_proof(bytes, "proof");
+    proof.second = proof::hexadecimal(proof::sha256(map_file(c).text()));
+    write_file(json, write_proof(proof));
+    bool accepted = false;
+    try {
+      accepted = check_proof(a_, c, folder_.path() / "proof").accepted;
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kBadInput);
+    }
+    write_file(json, bytes);
+    return accepted;
+  }
+
+ private:
+  std::filesystem::path write(const char* name, const std::string& text) const {
+    write_file(folder_.path() / name, graph::text_bytes(text, opset_));
+    return folder_.path() / name;
+  }
+
+  const int opset_;
+  const TemporaryFolder folder_{"rewright-contents-"};
+  const std::filesystem::path a_, b_;
+  Proving result_;
+};
+
+struct Models {
+  std::string a, b, wrong;
+  int opset = 17;
+};
+
+void require_certified(const Models& models) {
+  const Certified certified(models.a, models.b, models.opset);
+  INFO(models.b << ": " << certified.result().reason);
+  for (const Place& place : certified.result().places) UNSCOPED_INFO(place.a << " / " << place.b << ": " << place.reason);
+  REQUIRE(certified.result().verdict == Verdict::kProved);
+  const ProofCheck check = certified.check();
+  INFO(check.reason);
+  REQUIRE(check.accepted);
+  CHECK(!certified.proves(models.wrong));
+  CHECK(Certified(models.a, models.wrong, models.opset).result().verdict != Verdict::kProved);
+}
+
+}  // namespace
+
+TEST_CASE("prove: positions that are data have certificates") {
+  const std::string w = "<float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64 c = {-1}, int64[1] axes = {0}>";
+  const auto models = [&](const std::string& type, const std::string& result, const std::string& a, const std::string& b,
+                          const std::string& wrong) {
+    const std::string head = "agraph (" + type + ") => (" + result + ") " + w;
+    return Models{head + " { " + a + " }", head + " { " + b + " }", head + " { " + wrong + " }"};
+  };
+  // Rows, doubled, and what was read, doubled.
+  require_certified(models("int64[3] i", "float[3, 2] y", "g = Gather(w, i) n = Neg(g) y = Sub(g, n)",
+                           "g = Gather(w, i) y = Add(g, g)", "g = Gather(w, i) n = Neg(g) y = Add(g, n)"));
+  // An axis more, before and after.
+  require_certified(models("int64[3] i", "float[1, 3, 2] y", "u = Unsqueeze(i, axes) y = Gather(w, u)",
+                           "g = Gather(w, i) y = Unsqueeze(g, axes)", "n = Neg(w) g = Gather(n, i) y = Unsqueeze(g, axes)"));
+  // Positions that are computed.
+  require_certified(models("int64[3] i, int64[3] k", "float[3, 2] y", "s = Add(i, k) g = Gather(w, s) n = Neg(g) y = Neg(n)",
+                           "s = Add(k, i) y = Gather(w, s)", "s = Sub(k, i) y = Gather(w, s)"));
+}
+
+// sqrt(2 / pi) (x + 0.044715 x^3) in float, where the definition has the product: a quotient of its numbers.
+TEST_CASE("prove: constants that are quotients of numbers of a definition") {
+  const auto written = [](const std::string& inner) {
+    return "agraph (float[3] x) => (float[3] y) <float half = {0.5}, float three = {3}, float inner = {" + inner +
+           "}, float slope = {0.7978845834732056}, float one = {1}> { h = Mul(x, half) p = Pow(x, three) q = Mul(p, inner) a = "
+           "Add(x, q) "
+           "s = Mul(a, slope) t = Tanh(s) u = Add(t, one) y = Mul(h, u) }";
+  };
+  const std::string whole = "agraph (float[3] x) => (float[3] y) { y = Gelu<approximate = \"tanh\">(x) }";
+  require_certified({written("0.044714998453855515"), whole, written("0.0447"), 20});
+  require_certified({whole, written("0.044714998453855515"), written("0.0447"), 20});
+}
+
+}  // namespace rewright::equivalence
