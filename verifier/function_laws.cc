@@ -214,7 +214,8 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
 }
 
 // Powers, roots and logarithms of one another, wherever both sides are defined: x^0 = 1, x^-n = 1 / x^n, (e^x)^y = e^(x y),
-// log sqrt(x) = log(x) / 2, log(1 / x) = -log(x), sqrt(1 / x) = 1 / sqrt(x), sqrt(x x) = |x|.
+// log sqrt(x) = log(x) / 2, log(1 / x) = -log(x), log(x^y) = y log|x| or 0 where y is 0, sqrt(1 / x) = 1 / sqrt(x), sqrt(x x) =
+// |x|.
 std::optional<Sum> Normalizer::of_power(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
   if (!law || name != law->name) return std::nullopt;
   if (law == &functions::pow) {
@@ -235,6 +236,13 @@ std::optional<Sum> Normalizer::of_power(const std::string& name, const Function*
   }
   if (law == &functions::log && inner && inner->law == &functions::sqrt)
     return scaled(apply_function(name, law, inner->arguments), Rational(1, 2));
+  if (law == &functions::log && inner && inner->law == &functions::pow && inner->name == functions::pow.name) {
+    const Sum &base = inner->arguments[0], &exponent = inner->arguments[1];
+    const Sum is_zero = apply_function(std::string(functions::equal.name), &functions::equal, {exponent, {}});
+    const Sum logarithm =
+        apply_function(name, law, {apply_function(std::string(functions::abs.name), &functions::abs, {base})});
+    return apply_function("select", nullptr, {is_zero, {}, product(logarithm, with_fresh_names(exponent))});
+  }
   if (law == &functions::sqrt)
     if (const auto roots = roots_of_squares(arguments[0])) {
       Sum value = constant(1);

@@ -269,8 +269,14 @@ Sum Normalizer::number(const Index& value) {
 }
 
 Sum Normalizer::at(const PatternValue& value, const Indices& position) {
-  if (value.kind == PatternValue::Kind::kInput)
-    return single({.kind = Factor::Kind::kAccess, .input = value.number, .position = position});
+  if (value.kind == PatternValue::Kind::kInput) {
+    // What is read is inside: an axis of one element has one position.
+    Indices inside = position;
+    const Indices& shape = side_.inputs.at(value.number).shape;
+    for (std::size_t a = 0; a < inside.size(); ++a)
+      if (shape.at(a) == Index(1)) inside[a] = 0;
+    return single({.kind = Factor::Kind::kAccess, .input = value.number, .position = std::move(inside)});
+  }
   const Output& output = side_.nodes.at(value.number).at(value.output);
   const PatternNode& node = side_.pattern->nodes[value.number];
   if (!output.element) throw Error(ErrorCode::kUnsupported, node.op->name() + " has no denotation");
@@ -492,6 +498,7 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
   }
   drop_repeated(elements);
   if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
+  if (const auto fewer = of_lattice(elements)) return *fewer;
   const bool only_zeros =
       std::all_of(elements.begin(), elements.end(), [](const MaximumElement& e) { return e.value.empty(); });
   if (only_zeros && is_never_empty(elements)) return {};

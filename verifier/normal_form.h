@@ -57,6 +57,7 @@ class Normalizer {
   std::optional<Sum> of_less(const std::string& name, const Sum& a, const Sum& b);
   std::optional<Sum> of_division(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
   Sum of_maximum(const std::string& name, const Function* law, const Term& argument);
+  std::optional<Sum> of_lattice(const std::vector<MaximumElement>& elements);
   std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
   bool is_never_empty(const std::vector<MaximumElement>& elements);
   bool is_positive(const Factor& factor);

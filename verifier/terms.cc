@@ -223,6 +223,19 @@ bool is_same(const Term& a, const Term& b) {
 
 bool is_same(const Factor& a, const Factor& b) { return is_same(Term{1, {}, {}, {a}, {}}, Term{1, {}, {}, {b}, {}}); }
 
+bool same_value(const Sum& a, const Sum& b) { return is_same(function("", nullptr, {a}), function("", nullptr, {b})); }
+
+std::vector<Sum> alternatives(const Sum& sum, bool& is_maximum) {
+  if (sum.size() != 1 || !sum[0].bound.empty() || !sum[0].guards.empty() || sum[0].factors.size() != 1) return {};
+  std::vector<Sum> values;
+  for (const MaximumElement& e : sum[0].factors[0].elements) {
+    if (!is_plain(e)) return {};
+    values.push_back(scaled(e.value, sum[0].coefficient));
+  }
+  is_maximum = sum[0].coefficient.numerator() > 0;
+  return values;
+}
+
 bool take_sum(Term& term, const Term& sum) {
   if (sum.bound.size() > term.bound.size() || term.bound.size() > kMostVariables) return false;
   std::vector<std::size_t> order(term.bound.size());

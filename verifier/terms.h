@@ -33,6 +33,10 @@ Sum take_common_addends(std::vector<MaximumElement>& elements);
 // Equality up to the names of bound variables.
 bool is_same(const Term& a, const Term& b);
 bool is_same(const Factor& a, const Factor& b);
+bool same_value(const Sum& a, const Sum& b);
+
+// The values of a maximum over finitely many, or of a minimum if its coefficient is negative; empty for anything else.
+std::vector<Sum> alternatives(const Sum& sum, bool& is_maximum);
 
 // Divides a term by the sum (without its coefficient) if it is recognized as a multiple. False: it is not.
 bool take_sum(Term& term, const Term& sum);

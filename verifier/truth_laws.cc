@@ -35,8 +35,6 @@ Sum disjunction(const Sum& a, const Sum& b) {
   return collected(joined(joined(a, b), scaled(product(a, with_fresh_names(b)), -1)));
 }
 
-bool same_value(const Sum& a, const Sum& b) { return is_same(function("", nullptr, {a}), function("", nullptr, {b})); }
-
 // Is the value a number wherever its inputs are? A maximum may be over nothing.
 bool is_total(const Sum& sum) {
   return std::all_of(sum.begin(), sum.end(), [](const Term& t) {
@@ -45,18 +43,6 @@ bool is_total(const Sum& sum) {
       return !(f.law && f.law->partial) && std::all_of(f.arguments.begin(), f.arguments.end(), is_total);
     });
   });
-}
-
-// The values of a maximum over finitely many, or of a minimum if its coefficient is negative; empty for anything else.
-std::vector<Sum> alternatives(const Sum& sum, bool& is_maximum) {
-  if (sum.size() != 1 || !stands_alone(sum[0]) || sum[0].factors.size() != 1) return {};
-  std::vector<Sum> values;
-  for (const MaximumElement& e : sum[0].factors[0].elements) {
-    if (!e.bound.empty() || !e.guards.empty()) return {};
-    values.push_back(scaled(e.value, sum[0].coefficient));
-  }
-  is_maximum = sum[0].coefficient.numerator() > 0;
-  return values;
 }
 
 // Is it a sum of unsigned elements of these inputs and of positive numbers?
