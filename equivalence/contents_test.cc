@@ -96,6 +96,59 @@ TEST_CASE("prove: positions that are data have certificates") {
                            "s = Add(k, i) y = Gather(w, s)", "s = Sub(k, i) y = Gather(w, s)"));
 }
 
+// Elements that the first model does not read at may lie outside of the tensor.
+TEST_CASE("prove: positions that only the second model reads at are not proved to be inside") {
+  const auto verdict = [](const std::string& inputs, const std::string& result, const std::string& a, const std::string& b) {
+    const std::string head =
+        "agraph (" + inputs + ") => (" + result +
+        ") <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[1] from = {0}, int64[1] to = {2}, int64[1] axes = {0}> ";
+    return Certified(head + "{ " + a + " }", head + "{ " + b + " }", 17).result().verdict;
+  };
+  const std::string few = "s = Slice(i, from, to, axes) y = Gather(w, s)",
+                    all = "g = Gather(w, i) y = Slice(g, from, to, axes)";
+  CHECK(verdict("int64[3] i", "float[2, 2] y", all, few) == Verdict::kProved);
+  CHECK(verdict("int64[3] i", "float[2, 2] y", few, all) != Verdict::kProved);
+  const std::string one = "y = Gather(w, i)", other = "d = Gather(w, k) z = Sub(d, d) g = Gather(w, i) y = Add(g, z)";
+  const std::string both = "d = Gather(w, k) n = Neg(d) p = Neg(n) z = Sub(p, d) g = Gather(w, i) y = Add(g, z)";
+  CHECK(verdict("int64[3] i, int64[3] k", "float[3, 2] y", one, other) != Verdict::kProved);
+  CHECK(verdict("int64[3] i, int64[3] k", "float[3, 2] y", both, other) == Verdict::kProved);
+  // Of an axis of another size.
+  const std::string half =
+      "v = Slice(w, from, to, axes) g = Gather(v, i) h = Gather(v, i) d = Sub(g, h) f = Gather(w, i) y = Add(f, d)";
+  CHECK(verdict("int64[3] i", "float[3, 2] y", one, half) != Verdict::kProved);
+}
+
+TEST_CASE("prove: constants that are scaled by a number of the first model") {
+  const std::string head = "agraph (float[2, 2] x) => (float[2, 3] y) ";
+  const std::string a =
+      "<float[2, 3] w = {1, 2, 3, 4, 5, 6}, float c = {0.25}, float[3] b = {1, -1, 2}> { m = MatMul(x, w) s = Add(m, b) y = "
+      "Mul(s, c) }";
+  const auto folded = [&](const std::string& last) {
+    return head + "<float[3, 2] v = {0.25, 1, 0.5, 1.25, 0.75, " + last +
+           "}, float[3] d = {0.25, -0.25, 0.5}> { y = Gemm<transB = 1>(x, v, d) }";
+  };
+  require_certified({head + a, folded("1.5"), folded("1.75")});
+  std::string divided = a;
+  divided.replace(divided.find("{0.25}"), 6, "{4}");
+  divided.replace(divided.find("= Mul"), 5, "= Div");
+  require_certified({head + divided, folded("1.5"), folded("1.75")});
+}
+
+// Convolutions on channels in blocks have as many channels as fill the last block.
+TEST_CASE("prove: folded weights that are filled up with zeros") {
+  const std::string head = "agraph (float[1, 1, 3, 3] x) => (float[1, 2, 3, 3] y) ";
+  const std::string a =
+      "<float[2, 1, 1, 1] w = {3, 5}, float[2] gamma = {2, 4}, float[2] beta = {0, 1}, float[2] mean = {1, 0}, float[2] "
+      "variance = {3, 3}> "
+      "{ c = Conv(x, w) n = BatchNormalization<epsilon = 1.0>(c, gamma, beta, mean, variance) y = Relu(n) }";
+  const auto filled = [&](const std::string& second) {
+    return head + "<float[4, 1, 1, 1] w = {3, " + second +
+           ", 0, 0}, float[4] b = {-1, 1, 0, 0}, int64[1] from = {0}, int64[1] to = {2}, "
+           "int64[1] axes = {1}> { c = Conv(x, w, b) r = Relu(c) y = Slice(r, from, to, axes) }";
+  };
+  require_certified({head + a, filled("10"), filled("11")});
+}
+
 // sqrt(2 / pi) (x + 0.044715 x^3) in float, where the definition has the product: a quotient of its numbers.
 TEST_CASE("prove: constants that are quotients of numbers of a definition") {
   const auto written = [](const std::string& inner) {

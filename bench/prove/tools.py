@@ -18,6 +18,19 @@ def onnxruntime_level(level):
     return run
 
 
+def loads(path):
+    """Does ONNX Runtime load the model?"""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return True
+    except Exception:  # its exceptions have no common class
+        return False
+
+
 def onnxruntime_transformers(source, target, _):
     from onnxruntime.transformers import optimizer
 
