@@ -3,9 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "expressions/attributes.h"
 #include "expressions/tensor.h"
 
 namespace rewright::operators {
@@ -22,7 +26,7 @@ struct Trees {
   std::span<const std::int64_t> targets;   // of each vote
 
   static constexpr std::size_t kEntries = 3;
-  static constexpr int kInputs = 7;  // x, splits, branches, roots, begins, targets, weights
+  static constexpr int kInputs = 7;  // x, splits, branches, roots, begins, targets, weights; a RowPreparation may follow
 
   std::size_t branch_count() const { return branches.size() / kEntries; }
   std::size_t leaf_count() const { return begins.empty() ? 0 : begins.size() - 1; }
@@ -38,5 +42,11 @@ struct Trees {
   // rows, `scores`: targets of votes. Returns the most tests on a way through each tree.
   std::vector<std::int64_t> checked_depths(std::int64_t columns, std::int64_t scores) const;
 };
+
+// The trees as attributes of a TreeEnsembleRegressor (`votes`: "target") or TreeEnsembleClassifier ("class"). nullopt if there
+// are none, or if too many ways lead to some branches: each would be a node.
+using NamedValues = std::vector<std::pair<std::string, AttributeValue>>;
+std::optional<NamedValues> numbered_trees(const Trees& trees, const Tensor& splits, const Tensor& weights,
+                                          const std::string& votes);
 
 }  // namespace rewright::operators
