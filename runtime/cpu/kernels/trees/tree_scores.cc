@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/definitions/row_preparation.h"
 #include "runtime/cpu/kernels/trees/packed_trees.h"
 #include "runtime/cpu/planning/planner.h"
 
@@ -192,8 +193,9 @@ class TreeScoresKernel final : public Kernel {
 
 class TreeScoresPlan final : public NodePlan {
  public:
-  TreeScoresPlan(const Node& node, const TreeShape& shape, std::vector<Tensor> constants)
-      : node_(node), shape_(shape), constants_(std::move(constants)) {}
+  // `origin`: what the packed trees are made from.
+  TreeScoresPlan(const Node& node, const TreeShape& shape, std::vector<Tensor> constants, ConstantOrigin origin)
+      : node_(node), shape_(shape), constants_(std::move(constants)), origin_(std::move(origin)) {}
 
   void emit(Planner& planner, ValueId result) override {
     const bool is_float = planner.info(node_.inputs[0]).type == DataType::kFloat;
@@ -206,9 +208,6 @@ class TreeScoresPlan final : public NodePlan {
   // Packed at most once in a process: how many bytes that takes is kept like a constant.
   template <class T>
   std::unique_ptr<Kernel> made(Planner& planner) const {
-    ConstantOrigin origin;
-    for (std::size_t i = 1; i < constants_.size(); ++i) origin.add(constants_[i]);
-    origin.add(shape_.columns).add(shape_.scores);
     std::vector<std::byte> packed;
     const auto pack = [&] {
       if (packed.empty())
@@ -216,13 +215,13 @@ class TreeScoresPlan final : public NodePlan {
                                       shape_.scores);
     };
     std::uint64_t size = 0;
-    const Tensor sizes = planner.prepared(origin, "bytes of trees", sizeof size, [&](std::byte* to) {
+    const Tensor sizes = planner.prepared(origin_, "bytes of trees", sizeof size, [&](std::byte* to) {
       pack();
       size = packed.size();
       std::memcpy(to, &size, sizeof size);
     });
     std::memcpy(&size, sizes.bytes().data(), sizeof size);
-    Tensor bytes = planner.prepared(origin, "trees", size, [&](std::byte* to) {
+    Tensor bytes = planner.prepared(origin_, "trees", size, [&](std::byte* to) {
       pack();
       std::copy(packed.begin(), packed.end(), to);
     });
@@ -231,8 +230,32 @@ class TreeScoresPlan final : public NodePlan {
 
   const Node& node_;
   TreeShape shape_;
-  std::vector<Tensor> constants_;  // the node's inputs but x
+  std::vector<Tensor> constants_;  // what Trees describes, splits and weights
+  ConstantOrigin origin_;
 };
+
+}  // namespace
+
+namespace {
+
+// Puts tests of the columns themselves in the place of tests of prepared rows. False if there are none.
+bool leave_out_preparation(std::vector<Tensor>& constants, TreeShape& shape) {
+  const auto preparation = operators::RowPreparation::of(constants);
+  constants.resize(static_cast<std::size_t>(Trees::kInputs));
+  if (preparation.is_nothing()) return true;
+  const Trees trees = Trees::of(constants);
+  trees.checked_depths(shape.columns, shape.scores);
+  const auto plain = operators::without_preparation(trees, constants[1], preparation, shape.width);
+  if (!plain) return false;
+  const auto list = [](Sizes sizes, const std::vector<std::int64_t>& numbers) {
+    return Tensor::from_integers(DataType::kInt64, std::move(sizes), numbers);
+  };
+  constants[1] = plain->splits;
+  constants[2] = list({static_cast<Count>(trees.branch_count()), static_cast<Count>(Trees::kEntries)}, plain->branches);
+  constants[3] = list({static_cast<Count>(plain->roots.size())}, plain->roots);
+  shape.columns = plain->columns;
+  return true;
+}
 
 }  // namespace
 
@@ -240,19 +263,25 @@ std::unique_ptr<NodePlan> plan_tree_scores(Planner& planner, const Node& node) {
   const DataType type = planner.info(node.inputs[0]).type;
   if (type != DataType::kFloat && type != DataType::kDouble) return nullptr;
   std::vector<Tensor> constants(1);
-  for (std::size_t i = 1; i < static_cast<std::size_t>(Trees::kInputs); ++i) {
-    constants.push_back(planner.constant(node.inputs[i]));
-    if (!constants.back()) return nullptr;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    constants.push_back(node.inputs[i] == kNoValue ? Tensor() : planner.constant(node.inputs[i]));
+    if (node.inputs[i] != kNoValue && !constants.back()) return nullptr;
   }
   if (constants[6].type() != type) return nullptr;
   const AttributeReader attributes(node);
   const Sizes& x = planner.info(node.inputs[0]).sizes;
   const std::string& how = attributes.text("aggregate");
-  const TreeShape shape{x[0], x[1], attributes.number("columns"), attributes.number("scores"),
-                        how == "max"   ? Aggregate::kMax
-                        : how == "min" ? Aggregate::kMin
-                                       : Aggregate::kSum};
-  return std::make_unique<TreeScoresPlan>(node, shape, std::move(constants));
+  TreeShape shape{x[0], x[1], attributes.number("columns"), attributes.number("scores"),
+                  how == "max"   ? Aggregate::kMax
+                  : how == "min" ? Aggregate::kMin
+                                 : Aggregate::kSum};
+  ConstantOrigin origin;
+  for (std::size_t i = 1; i < constants.size(); ++i)
+    if (constants[i]) origin.add(static_cast<Count>(i)).add(constants[i]);
+  origin.add(shape.columns).add(shape.scores);
+  if (constants.size() > static_cast<std::size_t>(Trees::kInputs)) origin.add(shape.width);
+  if (!leave_out_preparation(constants, shape)) return nullptr;
+  return std::make_unique<TreeScoresPlan>(node, shape, std::move(constants), std::move(origin));
 }
 
 }  // namespace rewright::cpu

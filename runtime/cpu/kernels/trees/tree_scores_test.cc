@@ -1,6 +1,7 @@
 #include "runtime/cpu/kernels/trees/packed_trees.h"
 
 #include <cmath>
+#include <limits>
 
 #include "runtime/cpu/testing/graphs.h"
 
@@ -62,18 +63,45 @@ struct ForestBuilder : rewright::testing::GraphBuilder {
   Tensor integers(Sizes sizes, const std::vector<std::int64_t>& list) const {
     return Tensor::from_integers(DataType::kInt64, std::move(sizes), list);
   }
-  void finish(DataType type, std::int64_t rows, const std::string& aggregate) {
+  // Numbers for each feature; sometimes such that tests have no form without a preparation.
+  Tensor numbers(DataType type, bool may_vanish) {
+    std::vector<double> list;
+    for (std::int64_t k = 0; k < kFeatures; ++k) {
+      list.push_back(static_cast<double>(pick(1, 7)) / (pick(0, 1) == 0 ? 4 : 3) * (pick(0, 2) == 0 ? -1 : 1));
+      if (may_vanish && pick(0, 30) == 0) list.back() = pick(0, 1) == 0 ? 0 : std::numeric_limits<double>::infinity();
+    }
+    return Tensor::from_reals(type, {kFeatures}, list);
+  }
+  // What is done to rows before the tests.
+  std::vector<ValueId> preparation(DataType type) {
+    std::vector<ValueId> parts;
+    std::vector<std::int64_t> selected;
+    for (std::int64_t k = 0; k < kFeatures; ++k) selected.push_back(pick(-kFeatures, kFeatures - 1));
+    for (int part = 0; part < 5; ++part) {
+      const bool is_there = pick(0, 2) > 0;
+      parts.push_back(!is_there   ? kNoValue
+                      : part == 0 ? graph.add_constant(integers({kFeatures}, selected))
+                                  : graph.add_constant(numbers(type, part > 1)));
+    }
+    while (!parts.empty() && parts.back() == kNoValue) parts.pop_back();
+    return parts;
+  }
+  void finish(DataType type, std::int64_t rows, const std::string& aggregate, bool prepares = false) {
     const auto count = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
     std::vector<double> x(static_cast<std::size_t>(rows * kFeatures));
     for (double& v : x) v = pick(0, 8) == 0 ? std::nan("") : static_cast<double>(pick(-4, 4));
     inputs.push_back(Tensor::from_reals(type, {rows, kFeatures}, x));
-    const ValueId y = node(
-        graph, "TreeScores",
-        {graph.add_input("x", {type, {rows, kFeatures}}), graph.add_constant(Tensor::from_reals(type, {count(splits)}, splits)),
-         graph.add_constant(integers({count(splits), 3}, branches)), graph.add_constant(integers({count(roots)}, roots)),
-         graph.add_constant(integers({count(begins)}, begins)), graph.add_constant(integers({count(targets)}, targets)),
-         graph.add_constant(Tensor::from_reals(type, {count(weights)}, weights))},
-        {{"scores", Index(scores)}, {"columns", Index(kFeatures)}, {"aggregate", aggregate}})[0];
+    std::vector<ValueId> operands{graph.add_input("x", {type, {rows, kFeatures}}),
+                                  graph.add_constant(Tensor::from_reals(type, {count(splits)}, splits)),
+                                  graph.add_constant(integers({count(splits), 3}, branches)),
+                                  graph.add_constant(integers({count(roots)}, roots)),
+                                  graph.add_constant(integers({count(begins)}, begins)),
+                                  graph.add_constant(integers({count(targets)}, targets)),
+                                  graph.add_constant(Tensor::from_reals(type, {count(weights)}, weights))};
+    if (prepares)
+      for (const ValueId part : preparation(type)) operands.push_back(part);
+    const ValueId y = node(graph, "TreeScores", operands,
+                           {{"scores", Index(scores)}, {"columns", Index(kFeatures)}, {"aggregate", aggregate}})[0];
     graph.add_output("y", y);
   }
 
@@ -83,7 +111,7 @@ struct ForestBuilder : rewright::testing::GraphBuilder {
 }  // namespace
 
 TEST_CASE("scores of ensembles of trees") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
     INFO("seed " << seed);
     ForestBuilder b(seed);
     b.scores = b.pick(1, 4);
@@ -93,7 +121,7 @@ TEST_CASE("scores of ensembles of trees") {
              may_negate);
     const DataType type = b.pick(0, 3) == 0 ? DataType::kDouble : DataType::kFloat;
     b.finish(type, std::vector<std::int64_t>{0, 1, 5, 16, 31, 70, 300}[b.pick(0, 6)],
-             std::vector<std::string>{"sum", "sum", "max", "min"}[b.pick(0, 3)]);
+             std::vector<std::string>{"sum", "sum", "max", "min"}[b.pick(0, 3)], seed % 2 == 1);
     check_graph(b.graph, b.inputs);
   }
 }
