@@ -8,6 +8,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/opset.h"
 #include "graph/onnx/sink.h"
+#include "graph/onnx/tree_calls.h"
 #include "graph/onnx/weights.h"
 #include "graph/onnx/wire.h"
 #include "graph/onnx/written_graphs.h"
@@ -418,7 +419,8 @@ void check(const Graph& graph, std::string_view model, const std::string& where)
 }  // namespace
 
 void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options) {
-  Exporter exporter(graph, options.external_data_above, {.location = file.filename().string() + ".data"},
+  const Graph written = with_tree_calls(graph);
+  Exporter exporter(written, options.external_data_above, {.location = file.filename().string() + ".data"},
                     options.unused_weights);
   const Pieces pieces = exporter.run();
   const ExternalPart& external = exporter.external();
@@ -451,7 +453,8 @@ std::filesystem::path WrittenGraphs::write(const Graph& graph) {
   const std::pair key{graph.hash(), graph.nodes().size()};
   if (const auto found = files_.find(key); found != files_.end()) return folder_ / found->second;
   const std::size_t before = shared_->size;
-  Exporter exporter(graph, least_shared_, *shared_, /*unused_weights=*/true);
+  const Graph written = with_tree_calls(graph);
+  Exporter exporter(written, least_shared_, *shared_, /*unused_weights=*/true);
   const Pieces pieces = exporter.run();
   // Not forced to the disk, as FileWriter does: the files are read at once, and then removed.
   std::ofstream weights(folder_ / shared_->location, std::ios::binary | std::ios::app);
@@ -473,7 +476,8 @@ std::filesystem::path WrittenGraphs::write(const Graph& graph) {
 }
 
 std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) {
-  Exporter exporter(graph, 0, {}, options.unused_weights);
+  const Graph written = with_tree_calls(graph);
+  Exporter exporter(written, 0, {}, options.unused_weights);
   const Pieces pieces = exporter.run();
   std::string bytes;
   bytes.reserve(pieces.size());

@@ -2,6 +2,7 @@
 
 #include "graph/onnx/function.h"
 #include "graph/onnx/import/source.h"
+#include "graph/onnx/parts.h"
 #include "graph/onnx/sink.h"
 #include "operators/contrib/contrib.h"
 
@@ -25,19 +26,25 @@ void import_domain(Graph& graph, const std::string& domain) {
 }  // namespace
 
 std::optional<std::vector<ValueId>> add_call(Graph& graph, const ContribCall& call) {
-  const std::string domain(operators::kContribDomain);
-  const operators::ContribGraph* const body = operators::find_contrib(domain, call.type);
-  if (body == nullptr || !graph.model()) return std::nullopt;
   onnx::NodeProto proto;
   proto.set_op_type(call.type);
-  proto.set_domain(domain);
+  proto.set_domain(std::string(operators::kContribDomain));
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     proto.add_input(call.inputs[i] == kNoValue ? "" : "x" + std::to_string(i));
   for (std::size_t i = 0; i < call.outputs; ++i) proto.add_output("y" + std::to_string(i));
   for (const auto& [name, value] : call.attributes) *proto.add_attribute() = to_attribute(name, value);
+  return add_call(graph, proto, call.inputs);
+}
+
+std::optional<std::vector<ValueId>> add_call(Graph& graph, const onnx::NodeProto& proto, const std::vector<ValueId>& inputs) {
+  const std::string domain = canonical_domain(proto.domain());
+  const operators::ContribGraph* const body = operators::find_contrib(domain, proto.op_type());
+  if (body == nullptr || !graph.model()) return std::nullopt;
+  const auto opset = graph.model()->opsets.find(domain);
   const std::size_t before = graph.nodes().size();
   KnownTensors known;
-  NodeSource source(graph, known, proto, 1, call.inputs, [](const std::string&) { return true; });
+  NodeSource source(graph, known, proto, opset == graph.model()->opsets.end() ? 1 : opset->second, inputs,
+                    [](const std::string&) { return true; });
   std::optional<std::vector<OnnxValue>> values;
   try {
     std::string reason;
@@ -51,9 +58,9 @@ std::optional<std::vector<ValueId>> add_call(Graph& graph, const ContribCall& ca
     return std::nullopt;
   }
   std::vector<ValueId> results;
-  for (std::size_t i = 0; i < call.outputs; ++i)
+  for (std::size_t i = 0; i < static_cast<std::size_t>(proto.output_size()); ++i)
     results.push_back(i < values->size() ? NodeSource::to_id((*values)[i]) : kNoValue);
-  make_expansion(graph, before, serialize(proto), "", call.inputs, results);
+  make_expansion(graph, before, serialize(proto), proto.name(), inputs, results);
   import_domain(graph, domain);
   return results;
 }

@@ -8,6 +8,7 @@
 
 #include "expressions/attributes.h"
 #include "graph/graph.h"
+#include "graph/onnx/model.h"
 
 namespace rewright::graph {
 
@@ -22,5 +23,8 @@ struct ContribCall {
 // Adds the nodes of the operator's body, which export writes as the call as long as they are unchanged, and imports the domain.
 // Returns the outputs; nullopt, with the graph unchanged, if the operator has no body for these inputs.
 std::optional<std::vector<ValueId>> add_call(Graph& graph, const ContribCall& call);
+// Likewise for a node as it is to be written, of an operator that has a body here. `inputs` and the results are in the order of
+// its inputs and outputs.
+std::optional<std::vector<ValueId>> add_call(Graph& graph, const onnx::NodeProto& node, const std::vector<ValueId>& inputs);
 
 }  // namespace rewright::graph

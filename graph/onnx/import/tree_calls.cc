@@ -1,0 +1,189 @@
+#include "graph/onnx/tree_calls.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/onnx/attributes.h"
+#include "graph/onnx/calls.h"
+#include "graph/onnx/import/add_call.h"
+#include "graph/onnx/kept_calls.h"
+#include "graph/onnx/parts.h"
+#include "graph/onnx/sink.h"
+#include "operators/definitions/row_preparation.h"
+#include "operators/definitions/trees.h"
+
+namespace rewright::graph {
+
+namespace {
+
+using operators::Trees;
+
+constexpr std::string_view kTrees = "TreeScores", kLearned = "ai.onnx.ml";
+
+bool is_trees(const std::shared_ptr<const Node>& node) { return node->op != nullptr && node->op->name() == kTrees; }
+
+// What votes are called in the attributes of an operator; null: it is none of trees.
+const char* name_of_votes(const onnx::NodeProto& proto) {
+  if (canonical_domain(proto.domain()) != kLearned) return nullptr;
+  if (proto.op_type() == "TreeEnsembleClassifier") return "class";
+  return proto.op_type() == "TreeEnsembleRegressor" ? "target" : nullptr;
+}
+
+bool is_of_trees(const std::string& attribute, const std::string& votes) {
+  if (attribute.starts_with("nodes_")) return true;
+  const std::string rest = attribute.starts_with(votes + "_") ? attribute.substr(votes.size() + 1) : "";
+  return rest == "treeids" || rest == "nodeids" || rest == "ids" || rest == "weights" || rest == "weights_as_tensor";
+}
+
+// The call with the trees of a node, whose inputs but the first are constants. nullopt if they cannot be written so.
+std::optional<onnx::NodeProto> with_trees_of(const Graph& graph, const Node& node, onnx::NodeProto call) {
+  const std::string votes = name_of_votes(call);
+  std::vector<Tensor> inputs(1);
+  for (std::size_t n = 1; n < node.inputs.size(); ++n) {
+    const ValueId id = node.inputs[n];
+    if (id != kNoValue && !graph.is_constant(id)) return std::nullopt;
+    inputs.push_back(id == kNoValue ? Tensor() : graph.value(id).constant);
+  }
+  const auto width = graph.value(node.inputs[0]).type.shape.at(1).constant();
+  const auto columns = std::get<Index>(node.attributes.at(*node.op->field("columns"))).constant(),
+             scores = std::get<Index>(node.attributes.at(*node.op->field("scores"))).constant();
+  if (!width || !columns || !scores) return std::nullopt;
+  const Trees given = Trees::of(inputs);
+  given.checked_depths(*columns, *scores);
+  const auto preparation = operators::RowPreparation::of(inputs);
+  std::optional<operators::UnpreparedTests> tests;
+  if (!preparation.is_nothing()) {
+    tests = operators::without_preparation(given, inputs[1], preparation, *width);
+    if (!tests) return std::nullopt;
+  }
+  auto named = operators::numbered_trees(tests ? tests->in(given) : given, tests ? tests->splits : inputs[1], inputs[6], votes);
+  if (!named) return std::nullopt;
+  // Votes for one of two classes are for a single score in the body.
+  const std::vector<std::int64_t> ids = PlainAttributes(call).integers(votes + "_ids");
+  const bool for_one = votes == "class" && std::set<std::int64_t>(ids.begin(), ids.end()).size() == 1;
+  onnx::NodeProto result = call;
+  result.clear_attribute();
+  for (const onnx::AttributeProto& attribute : call.attribute())
+    if (!is_of_trees(attribute.name(), votes)) *result.add_attribute() = attribute;
+  for (auto& [name, value] : *named) {
+    if (for_one && name == votes + "_ids") value = Indices(std::get<Indices>(value).size(), Index(ids[0]));
+    *result.add_attribute() = to_attribute(name, value);
+  }
+  return result;
+}
+
+class TreeCalls {
+ public:
+  explicit TreeCalls(const Graph& graph) : graph_(graph) {}
+
+  // The graph with one more call; nullopt if there is none to be made.
+  std::optional<Graph> next() {
+    const std::set<const Expansion*> intact = intact_expansions(graph_);
+    const auto users = graph_.users();
+    for (const auto& node : graph_.nodes()) {
+      if (!is_trees(node) || intact.contains(node->expansion.get())) continue;
+      for (const std::int32_t user : users[node->outputs.at(0)]) {
+        const Expansion* const call = graph_.nodes()[static_cast<std::size_t>(user)]->expansion.get();
+        if (call == nullptr || intact.contains(call) || !tried_.emplace(node.get(), call).second) continue;
+        if (auto made = with_call(*node, *call)) return made;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Graph> with_call(const Node& trees, const Expansion& call) const {
+    onnx::NodeProto given;
+    if (!given.ParseFromString(call.node_proto) || name_of_votes(given) == nullptr) return std::nullopt;
+    const auto proto = with_trees_of(graph_, trees, given);
+    if (!proto) return std::nullopt;
+    Graph result = graph_;
+    const std::size_t before = result.nodes().size();
+    const auto made = add_call(result, *proto, {trees.inputs[0]});
+    if (!made) return std::nullopt;
+    const auto nodes = result.nodes().subspan(before);
+    const auto scores = std::find_if(nodes.begin(), nodes.end(), is_trees);
+    if (scores == nodes.end()) return std::nullopt;
+    const ValueId old_scores = trees.outputs.at(0), new_scores = (*scores)->outputs.at(0);
+    if (graph_.value(old_scores).type != result.value(new_scores).type) return std::nullopt;
+
+    // Does the body compute from the new scores what the call does?
+    Graph both = result;
+    both.replace_uses(old_scores, new_scores);
+    const std::vector<std::uint64_t> hashes = both.value_hashes();
+    std::map<std::uint32_t, const Node*> members;
+    for (const auto& node : graph_.nodes())
+      if (node->expansion.get() == &call) members[node->expansion_member] = node.get();
+    std::vector<std::pair<ValueId, ValueId>> replacements;
+    for (std::size_t k = 0; k < call.outputs.size() && k < made->size(); ++k) {
+      const Expansion::Port& port = call.outputs[k];
+      const auto member = members.find(port.member);
+      if (port.kind != Expansion::Port::Kind::kMember || member == members.end()) continue;  // nothing reads it
+      const ValueId from = member->second->outputs.at(port.place), to = (*made)[k];
+      if (from == kNoValue) continue;
+      if (to == kNoValue || hashes[from] != hashes[to] || graph_.value(from).type != result.value(to).type) return std::nullopt;
+      replacements.emplace_back(from, to);
+    }
+    if (replacements.empty()) return std::nullopt;
+    result.replace_uses(replacements);
+    drop_unread(result, trees, call);
+    const auto is_left = [&](const auto& node) {
+      return std::find(node->outputs.begin(), node->outputs.end(), old_scores) != node->outputs.end();
+    };
+    if (std::any_of(result.nodes().begin(), result.nodes().end(), is_left) || !try_tidy_around_calls(result))
+      return std::nullopt;
+    return result;
+  }
+
+  // Removes the trees and the old body, as far as nothing reads them any more.
+  static void drop_unread(Graph& graph, const Node& trees, const Expansion& call) {
+    std::vector<int> readers(graph.value_count());
+    const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+    const auto count = [&](const Node& node, int by) {
+      for (const auto* ids : {&node.inputs, &node.parameters})
+        for (const ValueId id : *ids)
+          if (id != kNoValue) readers[id] += by;
+    };
+    for (const auto& node : nodes) count(*node, 1);
+    for (const GraphOutput& output : graph.outputs()) ++readers[output.value];
+    std::vector<bool> dropped(nodes.size());
+    for (std::size_t n = nodes.size(); n-- > 0;) {
+      const Node& node = *nodes[n];
+      const bool is_old = node.outputs == trees.outputs || node.expansion.get() == &call;
+      if (!is_old ||
+          std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && readers[id] > 0; }))
+        continue;
+      count(node, -1);
+      dropped[n] = true;
+    }
+    graph.drop_nodes_from(0);
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      if (!dropped[n]) graph.add_shared(nodes[n]);
+  }
+
+  const Graph& graph_;
+  std::set<std::pair<const Node*, const Expansion*>> tried_;
+};
+
+}  // namespace
+
+Graph with_tree_calls(const Graph& graph) {
+  Graph result = graph;
+  if (!graph.model()) return result;
+  // Each ensemble becomes a call once.
+  for (auto left = std::count_if(graph.nodes().begin(), graph.nodes().end(), is_trees); left > 0; --left) {
+    auto next = TreeCalls(result).next();
+    if (!next) break;
+    result = std::move(*next);
+  }
+  return result;
+}
+
+}  // namespace rewright::graph
