@@ -115,7 +115,7 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
     proof::Verdict verdict = proof::verify(rule, verification);
     // Whether positions that are elements are within the tensor was asked before (may_read_outside).
     if (verdict.outcome != proof::Outcome::kProved && !ended_()) {
-      verification.limits.contents_are_unknowns = true;
+      verification.limits.positions_are_inside = true;
       verdict = proof::verify(rule, verification);
     }
     const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;

@@ -133,17 +133,17 @@ std::optional<std::int64_t> whole_number(const Sum& value) {
 
 }  // namespace
 
-// A position that is an element of a constant is that number, if it surely lies on its axis. Others become contents, if these
-// are asked for.
+// A position that is an element of a constant is that number, if it surely lies on its axis. Others become contents.
 Index Normalizer::with_contents(const Index& index, Scope& scope) {
   bool depends = false;
   for_each_atom(index, [&](const Atom& a) { depends |= a.kind == Atom::Kind::kLoad || a.kind == Atom::Kind::kPosition; });
   if (!depends) return index;
   return substitute(index, [&](const Atom& a) -> std::optional<Index> {
     if (a.kind == Atom::Kind::kLoad) {
-      const Sum value = element(a.element, scope);
+      const auto chosen = chosen_.find(a.element.get());
+      const Sum value = chosen == chosen_.end() ? element(a.element, scope) : chosen->second;
       if (const auto number = whole_number(value)) return Index(*number);
-      return contents_ ? std::optional(index_of(value)) : std::nullopt;
+      return index_of(value);
     }
     if (a.kind != Atom::Kind::kPosition) return std::nullopt;
     const Index position = with_contents(replaced(a.arguments[0], scope.variables), scope);
@@ -157,10 +157,10 @@ Index Normalizer::with_contents(const Index& index, Scope& scope) {
     }
     // There is only one position on an axis of one element; another one would be outside.
     if (size == Index(1)) {
-      partial_ |= !contents_;
+      partial_ |= !positions_are_inside_;
       return Index(0);
     }
-    return contents_ ? std::optional(content(number(position), size)) : std::nullopt;
+    return content(number(position), size);
   });
 }
 
@@ -232,10 +232,10 @@ Index Normalizer::content(const Sum& value, const std::optional<Index>& size) {
     return c.size == size && std::equal(c.value.begin(), c.value.end(), value.begin(), value.end(),
                                         [](const Term& a, const Term& b) { return is_same(a, b); });
   };
-  const auto known = std::find_if(contents_->begin(), contents_->end(), is_equal);
-  if (known != contents_->end()) return Index::symbol(known->name);
-  contents_->push_back({std::string(kContent) + std::to_string(contents_->size()), value, size});
-  return Index::symbol(contents_->back().name);
+  const auto known = std::find_if(contents_.begin(), contents_.end(), is_equal);
+  if (known != contents_.end()) return Index::symbol(known->name);
+  contents_.push_back({std::string(kContent) + std::to_string(contents_.size()), value, size});
+  return Index::symbol(contents_.back().name);
 }
 
 Guard Normalizer::resolve(const Condition& c, Scope& scope) {
@@ -246,7 +246,7 @@ Sum Normalizer::number(const Real& value) {
   // Products of long fractions leave 64 bits.
   constexpr std::int64_t kLong = std::int64_t{1} << 16;
   if (value.symbol.empty())
-    if (const auto exact = Rational::exactly(value.value); exact && !(contents_ && exact->denominator() > kLong))
+    if (const auto exact = Rational::exactly(value.value); exact && !(positions_are_inside_ && exact->denominator() > kLong))
       return constant(*exact);
   // Not a fraction of 64-bit integers, or NaN: an unknown that equals itself.
   const std::string name =
@@ -322,7 +322,34 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
   return {};
 }
 
+std::optional<Sum> Normalizer::read_by_cases(const ElementNode& e, Scope& scope) {
+  const ElementNode* load = nullptr;
+  std::vector<Case> parts;
+  for (const Index& index : e.position)
+    if (!index.is_constant())
+      for_each_atom(index, [&](const Atom& a) {
+        if (load || a.kind != Atom::Kind::kLoad || chosen_.count(a.element.get()) > 0) return;
+        parts = cases(simplified(element(a.element, scope)));
+        if (parts.size() > 1) load = a.element.get();
+      });
+  if (!load) return std::nullopt;
+  Sum result;
+  const std::size_t depth = assumptions_.size();
+  for (Case& part : parts) {
+    if (surely_contradictory(part.guards)) continue;
+    assumptions_.insert(assumptions_.end(), part.guards.begin(), part.guards.end());
+    if (!solver_.proves_quickly(assumptions_, non_negative(-1))) {  // else there is no such case
+      chosen_[load] = part.value;
+      for (Term& t : with_guards(read(e, scope), part.guards)) result.push_back(std::move(t));
+      chosen_.erase(load);
+    }
+    assumptions_.resize(depth);
+  }
+  return simplified(result);
+}
+
 Sum Normalizer::read(const ElementNode& e, Scope& scope) {
+  if (auto by_cases = read_by_cases(e, scope)) return std::move(*by_cases);
   const PatternValue& operand = scope.node.inputs.at(static_cast<std::size_t>(e.operand));
   Indices position;
   for (const Index& i : e.position) position.push_back(resolve(i, scope));

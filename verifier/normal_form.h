@@ -1,6 +1,7 @@
 // Computes normal forms from denotations: the element of a rule's side at a symbolic position, over the rule's inputs.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,15 +21,16 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
 // Throws Error(kUnsupported) if there is no normal form: no denotation, positions that depend on elements, products over axes.
 class Normalizer {
  public:
-  // The assumptions must hold wherever the normal form is used. With `contents`, positions that depend on elements have
-  // symbols, which are added there, and long fractions are unknown numbers. Both sides of a rule share them.
-  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {},
-             Contents* contents = nullptr)
+  // The assumptions must hold wherever the normal form is used. Positions that depend on elements have symbols, which are added
+  // to `contents`; both sides of a rule share them. `positions_are_inside`: see ProofLimits.
+  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, Contents& contents,
+             std::set<std::string> positive_numbers = {}, bool positions_are_inside = false)
       : side_(side),
         assumptions_(std::move(assumptions)),
         solver_(solver),
         positive_numbers_(std::move(positive_numbers)),
-        contents_(contents) {}
+        contents_(contents),
+        positions_are_inside_(positions_are_inside) {}
 
   Sum at(const PatternValue& value, const Indices& position);
   // Was there a divisor that may be 0, or a function that is not defined everywhere? A product with 0 would hide it in the
@@ -42,6 +44,8 @@ class Normalizer {
   };
   Sum element(const Element& e, Scope& scope);
   Sum read(const ElementNode& e, Scope& scope);
+  // A read at a position that is read off a tensor by cases (a Concat), case by case; nullopt for others.
+  std::optional<Sum> read_by_cases(const ElementNode& e, Scope& scope);
   Sum reduce(const ElementNode& e, Scope& scope);
   Sum choose(const ElementNode& e, Scope& scope);
   Sum apply(const ElementNode& e, Scope& scope);
@@ -79,7 +83,9 @@ class Normalizer {
   Guards assumptions_;  // grows inside scopes
   Solver& solver_;
   std::set<std::string> positive_numbers_;  // names of unknown numbers
-  Contents* contents_;
+  Contents& contents_;
+  std::map<const ElementNode*, Sum> chosen_;  // values of elements that are positions, in the present case
+  bool positions_are_inside_;
   bool partial_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "verifier/compare.h"
 #include "verifier/normal_form.h"
 #include "verifier/ranks.h"
+#include "verifier/view.h"
 
 namespace rewright::proof {
 
@@ -17,11 +18,11 @@ namespace {
 // Searches the proof of one case. Returns "" if it was found, else the open question.
 class CaseSearch {
  public:
-  CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording, bool contents_are_unknowns)
+  CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording, bool positions_are_inside)
       : rule_(rule),
         case_(c),
         solver_(solver),
-        contents_are_unknowns_(contents_are_unknowns),
+        positions_are_inside_(positions_are_inside),
         recording_(recording),
         record_(recording ? &recording->add_case(c) : nullptr) {}
 
@@ -63,11 +64,13 @@ class CaseSearch {
     }
     ill_typed = false;
     OutputProof proof;
-    Contents* const contents = contents_are_unknowns_ ? &proof.contents : nullptr;
-    Normalizer source(case_.source, known, solver_, positive_numbers(), contents);
-    Normalizer result(target, known, solver_, positive_numbers(), contents);
+    Normalizer source(case_.source, known, solver_, proof.contents, positive_numbers(), positions_are_inside_);
+    Normalizer result(target, known, solver_, proof.contents, positive_numbers(), positions_are_inside_);
     proof.source = source.at(left, position);
+    const std::size_t positions = proof.contents.size();
     proof.target = result.at(right, position);
+    if (!positions_are_inside_ && proof.contents.size() > positions)
+      return "are the target's positions within the tensor wherever the source's are";
     if (result.partial() && !source.partial()) return "is the target defined wherever the source is";
     Comparison comparison(solver_);
     const Sum difference = joined(proof.source, scaled(proof.target, -1));
@@ -98,12 +101,13 @@ class CaseSearch {
   const Rule& rule_;
   const SymbolicCase& case_;
   Solver& solver_;
-  bool contents_are_unknowns_;
+  bool positions_are_inside_;
   Recording* recording_;
   CaseProof* record_;
 };
 
-void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording, ProofSearch& result) {
+void search(const Rule& given, const ProofLimits& limits, Solver& solver, Recording* recording, ProofSearch& result) {
+  const Rule rule = through_views(given);
   CaseEnumerator cases(rule, solver);
   const std::size_t largest = cases.largest_rank(limits.maximum_rank);
   RankArgument argument(rule, solver);
@@ -120,7 +124,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
       }
       ++result.cases;
       any_model |= c.has_model;
-      open = CaseSearch(rule, c, solver, recording, limits.contents_are_unknowns).run(result.ill_typed);
+      open = CaseSearch(rule, c, solver, recording, limits.positions_are_inside).run(result.ill_typed);
       if (open.empty()) argument.visit(rank, c);
       if (!open.empty()) open += " (" + c.to_string() + ")";
       return open.empty();

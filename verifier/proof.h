@@ -13,9 +13,9 @@ namespace rewright::proof {
 struct ProofLimits {
   std::size_t maximum_rank = 5;     // of inputs that may have any rank
   std::size_t maximum_cases = 600;  // of one rule; larger ranks are left out, and `ranks` of the result tells it
-  // Positions that depend on elements (a Gather's) are unknown numbers, equal for equal elements, and so are long fractions.
-  // Whether such positions are within the tensor is not asked: they must be known to be, wherever the target is used.
-  bool contents_are_unknowns = false;
+  // Whether positions that depend on elements (a Gather's) are within the tensor is not asked: they must be known to be,
+  // wherever the target is used. Otherwise the target may have no others than the source. Long fractions are unknown numbers.
+  bool positions_are_inside = false;
 };
 
 struct ProofSearch {

@@ -110,7 +110,7 @@ CutProof prove(const std::vector<Rule>& rules) {
     proof::VerifyOptions options;
     options.instances = 0;
     options.suggest_conditions = false;
-    options.limits.contents_are_unknowns = true;
+    options.limits.positions_are_inside = true;
     const proof::Verdict verdict = proof::verify(rule, options);
     if (verdict.outcome != proof::Outcome::kProved) return {false, rule.name + ": " + verdict.explanation};
     // The rule says what its parts have to be: a proof for fewer sizes is none for the parts of a plan.

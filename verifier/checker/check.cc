@@ -7,6 +7,7 @@
 #include "verifier/checker/instance_check.h"
 #include "verifier/checker/questions.h"
 #include "verifier/ranks.h"
+#include "verifier/view.h"
 
 namespace rewright::proof {
 
@@ -29,7 +30,7 @@ class Check {
       : certificate_(certificate), questions_(questions), options_(options), report_(report) {}
 
   void run() {
-    const Rule& rule = certificate_.rule;
+    const Rule rule = through_views(certificate_.rule);
     CaseEnumerator cases(rule, questions_.recorded());
     RankArgument argument(rule, questions_.own());
     for (std::size_t rank = 0; rank <= certificate_.ranks; ++rank)
@@ -53,7 +54,7 @@ class Check {
  private:
   void visit(const SymbolicCase& c, const CaseProof& proof) {
     require(c.to_string() == proof.description && c.hypotheses == proof.hypotheses, "a case is another one");
-    const Rule& rule = certificate_.rule;
+    const Rule& rule = c.bindings.rule();
     SideConditions conditions;
     const DefinedSide target = define_side(rule, rule.target, c.inputs, c.bindings, true, conditions);
     versions_.add(c.source);
@@ -71,7 +72,7 @@ class Check {
   }
 
   void output(const SymbolicCase& c, const DefinedSide& target, std::size_t k, const OutputProof& proof) {
-    const Rule& rule = certificate_.rule;
+    const Rule& rule = c.bindings.rule();
     const TensorType& a = type_of(c.source, rule.source.outputs[k]);
     const TensorType& b = type_of(target, rule.target.outputs[k]);
     require(a.type == b.type && a.rank() == b.rank(), "outputs have different types");

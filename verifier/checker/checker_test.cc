@@ -72,6 +72,29 @@ const std::vector<std::string> kVaried = {"average_pool_as_dense_conv_any_window
 
 }  // namespace
 
+TEST_CASE("certificates say what positions are read off tensors, and what trees see", "[checker]") {
+  const std::string trees = "t[B], b[B, 3]: int64, r[R]: int64, g[G]: int64, v[V]: int64, w[V] ";
+  const std::string structure = "t, b, r, g, v, w", attributes = "; scores=C, columns=D, aggregate=a)";
+  for (const std::string& text : {
+           std::string("x[N, M], c[M], i[K]: int64 Gather(x * c, i; axis=1) => Gather(x, i; axis=1) * Gather(c, i; axis=0)"),
+           std::string(
+               "x[N, M], i[K]: int64, j[L]: int64 Concat(Gather(x, i; axis=1), Gather(x, j; axis=1); axis=1) => Gather(x, "
+               "Concat(i, j; axis=0); axis=1)"),
+           "x[N, M], i[K]: int64, " + trees + "TreeScores(Gather(x, i; axis=1), " + structure + attributes +
+               " => TreeScores(x, " + structure + ", i" + attributes,
+           "x[N, K], s[K], " + trees + "TreeScores(x * s, " + structure + attributes + " => TreeScores(x, " + structure +
+               ", _, _, _, _, s" + attributes,
+       }) {
+    const Rule rule = parse_algebra("rule r: \"\" " + text + " exact", "test").at(0);
+    INFO(text);
+    const std::string bytes = certificate_of(rule);
+    REQUIRE(!bytes.empty());
+    const CertificateCheck check = check_certificate(bytes, "test");
+    INFO(check.reason);
+    CHECK(check.accepted);
+  }
+}
+
 TEST_CASE("certificates of varied rules are accepted, by whatever seed", "[checker]") {
   const std::vector<Rule> rules = true_rules(kVaried);
   REQUIRE(rules.size() == kVaried.size());
