@@ -131,7 +131,9 @@ def makers():
 
 def longer_pipelines():
     """Pipelines of several transformers, in the form of makers()."""
-    from sklearn import decomposition, discriminant_analysis, feature_selection, linear_model, neural_network, pipeline, preprocessing, random_projection, svm
+    import lightgbm
+    import xgboost
+    from sklearn import compose, decomposition, discriminant_analysis, ensemble, feature_selection, impute, linear_model, neural_network, pipeline, preprocessing, random_projection, svm, tree
 
     def chain(*steps):
         return pipeline.make_pipeline(*steps)
@@ -153,7 +155,26 @@ def longer_pipelines():
         "scaler, PCA, discriminant analysis": (chain(scalers[0](), decomposition.PCA(10), discriminant_analysis.LinearDiscriminantAnalysis()), three),
         "whitening, ridge classifier": (chain(scalers[3](), decomposition.PCA(10, whiten=True), linear_model.RidgeClassifier()), two),
     }
-    return {name: ("linear", estimator, numbers, target) for name, (estimator, target) in found.items()}
+
+    def best(k):
+        return feature_selection.SelectKBest(feature_selection.f_classif, k=k)
+
+    forest = ensemble.RandomForestClassifier(100, random_state=0)
+    apart = compose.ColumnTransformer([("first", scalers[0](), list(range(8))), ("some", scalers[1](), [9, 12, 15])])
+    trees = {
+        "range, decision tree": (chain(scalers[1](), tree.DecisionTreeClassifier(random_state=0)), numbers, three),
+        "selection, decision tree": (chain(best(8), tree.DecisionTreeClassifier(random_state=0)), numbers, three),
+        "selection, random forest": (chain(best(8), forest), numbers, two),
+        "scaler, selection, random forest": (chain(scalers[0](), best(8), forest), numbers, two),
+        "columns scaled apart, random forest": (chain(apart, forest), numbers, two),
+        "columns scaled apart, decision tree": (chain(apart, tree.DecisionTreeClassifier(random_state=0)), numbers, three),
+        "imputer, LightGBM": (chain(impute.SimpleImputer(), lightgbm.LGBMClassifier(verbose=-1)), missing, two),
+        "imputer, scaler, LightGBM": (chain(impute.SimpleImputer(), scalers[0](), lightgbm.LGBMRegressor(verbose=-1)), missing, scores),
+        "imputer, scaler, selection, XGBoost": (chain(impute.SimpleImputer(), scalers[2](), best(10), xgboost.XGBClassifier(n_estimators=50)), missing, two),
+        "imputer, scaler, decision tree": (chain(impute.SimpleImputer(), scalers[0](), tree.DecisionTreeRegressor(random_state=0)), missing, scores),
+    }
+    linear = {name: ("linear", estimator, numbers, target) for name, (estimator, target) in found.items()}
+    return {**linear, **{name: ("trees", *maker) for name, maker in trees.items()}}
 
 
 def register_boosters():

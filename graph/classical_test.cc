@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "graph/graph.h"
+#include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
 #include "graph/testing.h"
@@ -204,6 +205,53 @@ TEST_CASE("an ensemble of trees around which the graph has changed is written as
   const Graph again = import_onnx_bytes(export_onnx_bytes(changed), "test");
   const Tensor x = floats({3, 2}, {0, 0.5, 0, 0.75, 0, std::nan("")});
   CHECK(run(again, {x}).tensor().reals() == std::vector<double>{0.875, 0.375, 0.875});
+}
+
+TEST_CASE("a call of trees of which a rewrite changed the rows and the tests is written as a call") {
+  for (const bool texts : {false, true})
+    for (const bool of_one_class : {false, true})
+      for (const std::string missing : {"0", "1"}) {
+        const Graph graph = classical(
+            "agraph (float[N, 3] x) => (" + std::string(texts ? "string" : "int64") +
+            "[N] label, float[N, 2] z) <float[2] s = {-4, 0.25}, float[2] m = {0.5, 1}, int64[2] i = {2, 0}> { y = Gather "
+            "<axis = "
+            "1> (x, i) n = IsNaN (y) f = Where (n, m, y) c = Mul (f, s) label, z = ai.onnx.ml.TreeEnsembleClassifier <" +
+            (texts ? "classlabels_strings = [\"a\", \"b\"]" : "classlabels_int64s = [0, 1]") +
+            ", post_transform = \"LOGISTIC\", base_values = [0.125" + (of_one_class ? "" : ", 0.5") +
+            "], nodes_treeids = [0, 0, 0, 1, 1, 1], nodes_nodeids = [0, 1, 2, 0, 1, 2], nodes_featureids = [1, 0, 0, 0, 0, 0], "
+            "nodes_modes = [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\", \"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values = [0.5, 0.0, "
+            "0.0, -3.0, 0.0, 0.0], nodes_truenodeids = [1, 0, 0, 1, 0, 0], nodes_falsenodeids = [2, 0, 0, 2, 0, 0], "
+            "nodes_missing_value_tracks_true = [" +
+            missing + ", 0, 0, 0, 0, 0], class_treeids = [0, 0, 1, 1], class_nodeids = [1, 2, 1, 2], class_ids = " +
+            (of_one_class ? "[1, 1, 1, 1]" : "[0, 1, 1, 0]") + ", class_weights = [0.25, -0.75, 0.125, -2.0]> (c) }");
+        // As the rules do, all that is before the trees goes into them.
+        Graph changed = graph;
+        const auto trees = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [](const auto& node) { return node->op && node->op->name() == "TreeScores"; });
+        REQUIRE(trees != graph.nodes().end());
+        std::vector<ValueId> inputs = (*trees)->inputs;
+        REQUIRE(inputs.size() == 7);
+        inputs[0] = graph.inputs()[0];
+        inputs.push_back(changed.add_constant(int64s({2}, {2, 0})));
+        inputs.push_back(changed.add_constant(floats({2}, {0.5, 1})));
+        inputs.push_back(changed.add_constant(floats({2}, {-4, 0.25})));
+        const ValueId scores = changed.add_node(*(*trees)->op, (*trees)->attributes, inputs).at(0);
+        changed.replace_uses((*trees)->outputs.at(0), scores);
+        changed.tidy();
+        const std::string bytes = export_onnx_bytes(changed);
+        onnx::ModelProto model;
+        REQUIRE(model.ParseFromString(bytes));
+        REQUIRE(model.graph().node_size() == 1);
+        CHECK(model.graph().node(0).op_type() == "TreeEnsembleClassifier");
+        const Graph again = import_onnx_bytes(bytes, "test");
+        const double nan = std::nan("");
+        const Tensor x = floats(
+            {7, 3},
+            {2, 0, 0.75, 2,   0, std::nextafter(0.75F, 1.0F), std::nextafter(2.0F, 3.0F), 0, 0.5, nan, 0, nan, 0, 0, nan, nan,
+             0, 1, -5,   nan, -5});
+        const auto expected = execute(graph, std::vector<Datum>{x}), found = execute(again, std::vector<Datum>{x});
+        for (const std::size_t k : {0, 1}) CHECK(expected[k].tensor() == found[k].tensor());
+      }
 }
 
 TEST_CASE("trees that are none are refused when the model is read") {

@@ -60,6 +60,47 @@ TEST_CASE("true rules are proved for all sizes", "[verify]") {
   }
 }
 
+TEST_CASE("rules of trees are proved by what trees see", "[verify]") {
+  const auto outcome = [](const std::string& inputs, const std::string& source, const std::string& target) {
+    return verdict_of("rule r: \"\" " + inputs +
+                      ", t[B], b[B, 3]: int64, r[R]: int64, g[G]: int64, v[V]: int64, w[V] TreeScores(" + source +
+                      "; scores=C, columns=D) => TreeScores(" + target + ")")
+        .outcome;
+  };
+  const std::string trees = "t, b, r, g, v, w", rest = "; scores=C, columns=D";
+  CHECK(outcome("x[N, K], s[K]", "x * s, " + trees, "x, " + trees + ", _, _, _, _, s" + rest) == Outcome::kProved);
+  CHECK(outcome("x[N, K], s[K]", "x * s, " + trees, "x, " + trees + rest) != Outcome::kProved);
+  CHECK(outcome("x[N, K], s[K]", "x * s, " + trees, "x, " + trees + ", _, _, _, s" + rest) != Outcome::kProved);
+  CHECK(outcome("x[N, K], o[K]", "x + o, " + trees, "x, " + trees + ", _, _, _, o" + rest) == Outcome::kProved);
+  CHECK(outcome("x[N, K], o[K], s[K]", "x + o, " + trees + ", _, _, s", "x, " + trees + ", _, _, s, o" + rest) !=
+        Outcome::kProved);
+  CHECK(outcome("x[N, K], s[K]", "x * s, " + trees,
+                "x, " + trees + ", _, _, _, _, s; scores=C, columns=D, aggregate=\"max\"") != Outcome::kProved);
+  CHECK(outcome("x[N, K]", "x, " + trees, "x, t, b, r, v, g, w" + rest) != Outcome::kProved);
+  CHECK(outcome("x[N, M], i[K]: int64", "Gather(x, i; axis=1), " + trees, "x, " + trees + ", i" + rest) == Outcome::kProved);
+  CHECK(outcome("x[N, M], i[K]: int64, j[K]: int64", "Gather(Gather(x, i; axis=1), j; axis=1), " + trees,
+                "x, " + trees + ", i" + rest) != Outcome::kProved);
+}
+
+TEST_CASE("positions that are read off tensors are the same where the elements are", "[verify]") {
+  CHECK(verdict_of(
+            "rule r: \"\" x[N, M], i[K]: int64, j[L]: int64 Gather(Gather(x, i; axis=1), j; axis=1) => Gather(x, Gather(i, "
+            "j; axis=0); axis=1)")
+            .outcome == Outcome::kProved);
+  CHECK(verdict_of(
+            "rule r: \"\" x[N, M], i[K]: int64, j[K]: int64 Gather(Gather(x, i; axis=1), j; axis=1) => Gather(x, Gather(j, "
+            "i; axis=0); axis=1)")
+            .outcome != Outcome::kProved);
+  CHECK(
+      verdict_of("rule r: \"\" x[N, M], i[K]: int64, j[L]: int64 Concat(Gather(x, i; axis=1), Gather(x, j; axis=1); axis=1) => "
+                 "Gather(x, Concat(i, j; axis=0); axis=1)")
+          .outcome == Outcome::kProved);
+  CHECK(
+      verdict_of("rule r: \"\" x[N, M], i[K]: int64, j[K]: int64 Concat(Gather(x, i; axis=1), Gather(x, j; axis=1); axis=1) => "
+                 "Gather(x, Concat(j, i; axis=0); axis=1)")
+          .outcome != Outcome::kProved);
+}
+
 TEST_CASE("a rule over all ranks, with broadcasting", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x, y Relu(Neg(x)) + y => y + Relu(x * -1)");
   CHECK(v.outcome == Outcome::kProved);

@@ -74,7 +74,7 @@ const std::vector<std::string> kVaried = {"average_pool_as_dense_conv_any_window
 
 TEST_CASE("certificates say what positions are read off tensors, and what trees see", "[checker]") {
   const std::string trees = "t[B], b[B, 3]: int64, r[R]: int64, g[G]: int64, v[V]: int64, w[V] ";
-  const std::string structure = "t, b, r, g, v, w", attributes = "; scores=C, columns=D, aggregate=a)";
+  const std::string structure = "t, b, r, g, v, w", attributes = "; scores=C, columns=D)";
   for (const std::string& text : {
            std::string("x[N, M], c[M], i[K]: int64 Gather(x * c, i; axis=1) => Gather(x, i; axis=1) * Gather(c, i; axis=0)"),
            std::string(
