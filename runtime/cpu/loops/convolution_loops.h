@@ -74,6 +74,25 @@ struct ConvolutionLoops {
   using Depthwise = void (*)(const DepthwiseTile& tile);
   Depthwise (*depthwise)(Count pixels, Count width, Count stride);
 
+  // Result pixels of a depthwise convolution with any window, for all channels. The pixels' windows are `x_stride` apart; of a
+  // window only the taps inside of the image are given: tap k is at x + at[k], and has the number of[k] in the whole window:
+  //   y[p, c] = max(low, min(high, bias[c] + addend[p, c] + sum over k < taps of x[p * x_stride + at[k] + c] * w[c, of[k]]))
+  struct TapTile {
+    const float* x;
+    Count x_stride, pixels, channels;  // from 1 to most_tap_pixels pixels
+    const Count *at, *of;
+    Count taps;
+    const float* w;  // [vectors of channels][window][lanes]
+    Count window;    // pixels of the whole window
+    float* y;
+    Count y_stride;
+    const float* bias;    // padded to a whole vector
+    const float* addend;  // its pixels are `channels` apart; or null
+    float low, high;
+  };
+  Count most_tap_pixels;
+  void (*tap_tile)(const TapTile& tile);
+
   // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points. `pixels`:
   // those of the input tile, row by row, each with `channels` elements. Point p of channel c becomes v[p * point_stride + c];
   // channels are padded to a whole vector.

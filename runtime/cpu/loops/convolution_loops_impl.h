@@ -230,6 +230,52 @@ ConvolutionLoops::Depthwise depthwise(Count pixels, Count width, Count stride) {
   }
 }
 
+// ---- Depthwise, with any window
+using TapTile = ConvolutionLoops::TapTile;
+constexpr Count kMostTapPixels = 6;  // their sums and a vector of weights stay in registers
+
+template <Count kPixels, bool kWhole>
+inline void tap_channels(const TapTile& t, Count c, Count count) {
+  const auto get = [&](const float* s) { return kWhole ? load(s) : load_some(s, count); };
+  const V bias = load(t.bias + c);
+  V sum[kPixels];
+  for (V& s : sum) s = bias;
+  const float *const w = t.w + c * t.window, *const x = t.x + c;
+  for (Count k = 0; k < t.taps; ++k) {
+    const V b = load(w + t.of[k] * kLanes);
+    const float* const from = x + t.at[k];
+#pragma GCC unroll 8
+    for (Count p = 0; p < kPixels; ++p) sum[p] += get(from + p * t.x_stride) * b;
+  }
+  const V low = t.low - V{}, high = t.high - V{};
+#pragma GCC unroll 8
+  for (Count p = 0; p < kPixels; ++p) {
+    V result = sum[p];
+    if (t.addend != nullptr) result += get(t.addend + p * t.channels + c);
+    result = bounded(result, low, high);
+    float* const y = t.y + p * t.y_stride + c;
+    if constexpr (kWhole)
+      store(y, result);
+    else
+      store_some(y, result, count);
+  }
+}
+
+template <Count kPixels>
+void tap_pixels(const TapTile& t) {
+  Count c = 0;
+  for (; c + kLanes <= t.channels; c += kLanes) tap_channels<kPixels, true>(t, c, kLanes);
+  if (c < t.channels) tap_channels<kPixels, false>(t, c, t.channels - c);
+}
+
+template <std::size_t... kPixels>
+constexpr std::array<void (*)(const TapTile&), sizeof...(kPixels)> tap_tiles(std::index_sequence<kPixels...>) {
+  return {&tap_pixels<static_cast<Count>(kPixels) + 1>...};
+}
+constexpr auto kTapTiles = tap_tiles(std::make_index_sequence<kMostTapPixels>());
+
+void tap_tile(const TapTile& t) { kTapTiles[static_cast<std::size_t>(t.pixels - 1)](t); }
+
 // ---- Winograd's transformations (Lavin and Gray, 2016), with the points 0, 1, -1 and infinity, or 0, a, -a, b, -b and
 // infinity
 template <Count kTile>
@@ -333,16 +379,9 @@ void transform_output(const ConvolutionLoops::TransformedOutput& o) {
   }
 }
 
-constexpr ConvolutionLoops kTable{kLanes,
-                                  kMaxRows,
-                                  kMaxVectors,
-                                  run_tile,
-                                  group_tile,
-                                  depthwise,
-                                  transform_input<2>,
-                                  transform_input<4>,
-                                  transform_output<2>,
-                                  transform_output<4>};
+constexpr ConvolutionLoops kTable{
+    kLanes,         kMaxRows, kMaxVectors,        run_tile,           group_tile,          depthwise,
+    kMostTapPixels, tap_tile, transform_input<2>, transform_input<4>, transform_output<2>, transform_output<4>};
 
 }  // namespace
 

@@ -97,11 +97,12 @@ inline Graph network_of_images(RandomGraph& g) {
   std::int64_t channels = g.pick(1, 9);
   ValueId x =
       g.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), Index(channels), Index::symbol("H"), Index::symbol("W")}});
-  const auto convolve = [&](std::int64_t outputs, std::int64_t size, std::int64_t group) {
-    const std::int64_t pad = size / 2;
+  const auto convolve = [&](std::int64_t outputs, std::int64_t size, std::int64_t group, std::int64_t stride = 1,
+                            std::int64_t dilation = 1) {
+    const std::int64_t pad = size / 2 * dilation;
     return node(g.graph, "Conv", {x, g.constant({outputs, channels / group, size, size}), g.constant({outputs})},
-                {{"strides", Indices{1, 1}},
-                 {"dilations", Indices{1, 1}},
+                {{"strides", Indices{stride, stride}},
+                 {"dilations", Indices{dilation, dilation}},
                  {"pads_begin", Indices{pad, pad}},
                  {"pads_end", Indices{pad, pad}},
                  {"group", Index(group)}})[0];
@@ -113,6 +114,7 @@ inline Graph network_of_images(RandomGraph& g) {
     const ValueId scaled = g.pick(0, 2) == 0 ? node(g.graph, "Mul", {y, g.constant({outputs, 1, 1})})[0] : y;
     x = node(g.graph, "Relu", {scaled})[0];
     if (g.pick(0, 1) == 0) x = node(g.graph, "Add", {x, convolve(channels, 3, channels)})[0];
+    if (g.pick(0, 3) == 0) x = convolve(channels, 3, channels, g.pick(1, 3), g.pick(1, 2));
   }
   g.graph.add_output("y", x);
   g.graph.add_output("z", node(g.graph, "GlobalAveragePool", {x})[0]);
@@ -125,7 +127,9 @@ inline Graph network_of_volumes(RandomGraph& g) {
   Indices shape{Index::symbol("N"), Index(channels), Index::symbol("D"), Index::symbol("H"), Index::symbol("W")};
   ValueId x = g.graph.add_input("x", {DataType::kFloat, std::move(shape)});
   for (std::int64_t layers = g.pick(1, 3); layers > 0; --layers) {
-    const std::int64_t group = channels % 2 == 0 ? g.pick(1, 2) : 1, outputs = group * g.pick(1, 4);
+    const bool by_channel = channels > 1 && g.pick(0, 2) == 0;
+    const std::int64_t group = by_channel ? channels : channels % 2 == 0 ? g.pick(1, 2) : 1;
+    const std::int64_t outputs = by_channel ? group : group * g.pick(1, 4);
     Sizes w{outputs, channels / group};
     Indices pads;
     for (int axis = 0; axis < 3; ++axis) {

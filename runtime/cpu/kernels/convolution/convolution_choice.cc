@@ -134,7 +134,7 @@ ConvolutionMethod fastest_convolution(const ImageShape& s, Isa isa, bool transfo
 
 ConvolutionMethod open_convolution(const ImageShape& s, Isa isa, bool transforms) {
   const ConvolutionMethod fastest = fastest_convolution(s, isa, transforms);
-  if (fastest == ConvolutionMethod::kLibrary) return by_channel(s) ? fastest : ConvolutionMethod::kDirect;
+  if (fastest == ConvolutionMethod::kLibrary) return by_channel(s) ? ConvolutionMethod::kByChannel : ConvolutionMethod::kDirect;
   if (fastest != ConvolutionMethod::kWinograd2 && fastest != ConvolutionMethod::kWinograd4) return fastest;
   const Rates r = rates(isa);
   return winograd_nanoseconds(s, 4, r) < kWorthAnotherForm * direct_nanoseconds(s, r) ? ConvolutionMethod::kWinograd4
@@ -172,6 +172,8 @@ std::string_view name(ConvolutionMethod method) {
       return "F(4x4)";
     case ConvolutionMethod::kFourier:
       return "Fourier";
+    case ConvolutionMethod::kByChannel:
+      return "by channel";
   }
   return "?";
 }

@@ -9,7 +9,8 @@
 
 namespace rewright::cpu {
 
-enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4, kFourier };
+// kByChannel: depthwise with any window (make_window_convolution).
+enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4, kFourier, kByChannel };
 
 // The fastest method by an estimate: multiplications at the kernels' rate, plus the costs of transforms (Winograd's and
 // Fourier's): the transforms themselves, and larger weights from beyond the second-level cache. It depends only on its

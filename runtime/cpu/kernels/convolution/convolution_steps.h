@@ -11,7 +11,7 @@ namespace rewright::cpu {
 // ---- Our own kernels, with channels last (own_steps.cc). Weights are constant and epilogues simple.
 // A convolution by a method other than the library's.
 void add_own_convolution(Planner& planner, const FoldedConvolution& convolution, ConvolutionMethod method, ValueId result);
-// A convolution over three axes, directly.
+// A convolution over three axes, directly; a depthwise one by channel.
 void add_volume_convolution(Planner& planner, const FoldedConvolution& convolution, ValueId result);
 // A transposed convolution, as products of matrices.
 void add_transposed_convolution(Planner& planner, const FoldedConvolution& convolution, ValueId result);

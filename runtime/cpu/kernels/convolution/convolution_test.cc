@@ -87,6 +87,24 @@ TEST_CASE("convolutions by channels, of random shapes") {
     }
 }
 
+TEST_CASE("convolutions by channels with any windows, steps and dilations") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.images = c.pick(1, 2);
+      c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
+      for (int a = 0; a < 2; ++a) c.s.kernel[a] = c.pick(1, 8), c.s.strides[a] = c.pick(1, 4), c.s.dilations[a] = c.pick(1, 4);
+      c.s.height = c.pick(1, 12);
+      c.s.width = c.pick(1, 40);
+      c.fill();
+      if (seed % 3 == 0) c.finish.function = cpu::ResultFunction(cpu::loops_for<cpu::RowLoops>(isa).swish);
+      if (seed % 4 == 0) c.finish.y_stride = c.s.outputs + c.pick(0, 9);
+      c.run(*cpu::make_window_convolution({c.s, {}}, c.given(), c.finish, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 1e-6);
+    }
+}
+
 TEST_CASE("convolutions of few channels of images as ONNX has them, of random shapes") {
   // From pixels whose channels follow each other to planes, or back.
   const auto moved = [](const std::vector<float>& from, std::int64_t images, std::int64_t rows, std::int64_t columns) {

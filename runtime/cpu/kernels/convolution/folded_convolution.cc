@@ -9,11 +9,6 @@ bool FoldedConvolution::is_by_channel() const {
   return s && cpu::is_by_channel(*s);
 }
 
-std::optional<VolumeShape> FoldedConvolution::volume() const {
-  const bool by_channel = shape.group > 1 && shape.group == shape.x[1];
-  return constant_weights && !by_channel ? shape.volume() : std::nullopt;
-}
-
 bool FoldedConvolution::is_one_by_one() const {
   const std::optional<ImageShape> s = image();
   return s && is_pointwise(*s);

@@ -24,8 +24,7 @@ struct FoldedConvolution {
   // ---- For our own kernels
   // With constant weights; otherwise nullopt.
   std::optional<ImageShape> image() const { return constant_weights ? shape.image() : std::nullopt; }
-  // As above, where some group has several channels: others are the library's.
-  std::optional<VolumeShape> volume() const;
+  std::optional<VolumeShape> volume() const { return constant_weights ? shape.volume() : std::nullopt; }
   bool is_by_channel() const;
   bool is_one_by_one() const;
 

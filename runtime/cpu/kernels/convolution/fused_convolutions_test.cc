@@ -60,9 +60,10 @@ TEST_CASE("convolutions of volumes, of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     KernelBuilder b(seed);
-    const bool by_channel = b.pick(0, 5) == 0, apart = b.pick(0, 1) == 0;
-    const std::int64_t group = by_channel || b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
-    const std::int64_t in = by_channel ? group : group * b.pick(2, 20), out = group * b.pick(1, 40);
+    const bool by_channel = b.pick(0, 2) == 0, apart = b.pick(0, 1) == 0;
+    const std::int64_t group = by_channel ? b.pick(2, 40) : b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
+    const std::int64_t in = by_channel ? group : group * b.pick(2, 20);
+    const std::int64_t out = by_channel ? group * b.pick(1, 2) : group * b.pick(1, 40);
     Sizes x{b.pick(1, 2), in}, w{out, in / group};
     Indices strides, dilations, begin, end;
     const std::int64_t kept = b.pick(0, 7);  // axes along which windows have one position, as bits
@@ -94,7 +95,49 @@ TEST_CASE("convolutions of volumes, of random shapes") {
       INFO("isa " << cpu::name(isa));
       testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
       for (const Step& step : runner.plan().steps)
-        CHECK((by_channel || step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
+        CHECK((step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
+    }
+  }
+}
+
+// With open sizes the library would generate code for each set of them.
+TEST_CASE("depthwise convolutions of any windows and open sizes are our own") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t channels = b.pick(2, 40);
+    Sizes x{b.pick(1, 2), channels}, w{channels, 1};
+    Indices strides, dilations, begin, end;
+    for (std::int64_t axis = b.pick(1, 2); axis > 0; --axis) {
+      w.push_back(b.pick(1, 8));
+      strides.emplace_back(b.pick(1, 3));
+      dilations.emplace_back(b.pick(1, 3));
+      const std::int64_t extent = (w.back() - 1) * dilations.back().value() + 1;
+      begin.emplace_back(b.pick(0, extent - 1));
+      end.emplace_back(b.pick(0, extent - 1));
+      x.push_back(extent + b.pick(0, 9));
+    }
+    ValueId y = node(b.graph, "Conv", {b.input(x), b.constant(w), b.constant({channels})},
+                     {{"strides", strides},
+                      {"dilations", dilations},
+                      {"pads_begin", begin},
+                      {"pads_end", end},
+                      {"group", Index(channels)}})[0];
+    if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
+    if (b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
+    b.check(y);
+    const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
+    for (const Isa isa : tested_isas()) {
+      PlanOptions options;
+      options.isa = isa;
+      options.threads = 1 + static_cast<int>(seed % 3);
+      options.piece_nanoseconds = 0;
+      options.open_sizes = true;
+      PlanRunner runner(make_plan(b.graph, options));
+      INFO("isa " << cpu::name(isa));
+      testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
+      for (const Step& step : runner.plan().steps)
+        CHECK((step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
     }
   }
 }

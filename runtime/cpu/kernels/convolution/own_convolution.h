@@ -23,7 +23,7 @@ struct Finish {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
   ResultFunction function;
   // Stride between the result's pixels in floats, if they are among other channels; 0: contiguous. Supported by the direct,
-  // separable, Winograd's and Fourier's convolutions.
+  // separable, Winograd's and Fourier's convolutions, and by depthwise ones with any window.
   std::int64_t y_stride = 0;
 };
 
@@ -69,6 +69,8 @@ struct DepthwiseConvolution {
 // and function.
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa);
 double depthwise_nanoseconds(const ImageShape& shape);  // on one thread
+// Depthwise, with any window, strides and dilations, over three axes as well.
+std::unique_ptr<Kernel> make_window_convolution(const VolumeShape& shape, const Weights& weights, Finish finish, Isa isa);
 // Convolutions of few channels in each group, with all tensors row-major, and their time on one thread, for vectors of so many
 // lanes.
 bool has_few_channels(const ImageShape& shape);

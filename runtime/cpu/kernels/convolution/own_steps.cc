@@ -44,6 +44,8 @@ std::unique_ptr<Kernel> make_kernel(const ImageShape& image, ConvolutionMethod m
       return make_winograd_convolution(image, 2, weights, std::move(finish), isa, options.threads);
     case ConvolutionMethod::kWinograd4:
       return make_winograd_convolution(image, 4, weights, std::move(finish), isa, options.threads);
+    case ConvolutionMethod::kByChannel:
+      return make_window_convolution({image, {}}, weights, std::move(finish), isa);
     default:
       return make_direct_convolution(image, weights, std::move(finish), isa, options.threads);
   }
@@ -62,8 +64,12 @@ void add_own_convolution(Planner& planner, const FoldedConvolution& c, Convoluti
 void add_volume_convolution(Planner& planner, const FoldedConvolution& c, ValueId result) {
   Finish finish = c.finish(planner);
   const int target = add_target(planner, result, finish);
-  auto kernel = make_volume_convolution(*c.volume(), c.weights(planner), std::move(finish), planner.options().isa,
-                                        planner.options().threads);
+  const VolumeShape volume = *c.volume();
+  const bool by_channel = volume.image.group == volume.image.channels && volume.image.group == volume.image.outputs;
+  const PlanOptions& options = planner.options();
+  auto kernel = by_channel && volume.image.group > 1
+                    ? make_window_convolution(volume, c.weights(planner), std::move(finish), options.isa)
+                    : make_volume_convolution(volume, c.weights(planner), std::move(finish), options.isa, options.threads);
   add_step(planner, c.input, c.epilogue, std::move(kernel), target);
 }
 
