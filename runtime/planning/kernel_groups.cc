@@ -186,10 +186,10 @@ class KernelGroups {
 
   void absorb_move(Group& group) {
     const int move = p_.uses.only_node(group.result);
-    if (move < 0 || !p_.is_free(move) || !p_.has_denotation(move)) return;
+    if (move < 0 || !p_.is_free(move)) return;
     const Node& node = p_.node(move);
-    const ElementNode& moved = *kernels_.define(node).outputs()[0].element;
-    if (moved.kind != ElementNode::Kind::kRead || node.inputs[static_cast<std::size_t>(moved.operand)] != group.result) return;
+    const int moved = p_.traits(move).moved;  // most users do more, and are not defined to find that out
+    if (moved < 0 || node.inputs[static_cast<std::size_t>(moved)] != group.result) return;
     if (kernels_.absorb_move(*group.kernel, node)) p_.join(group, move);
   }
 

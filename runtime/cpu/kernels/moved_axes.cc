@@ -172,14 +172,10 @@ bool plan_moved_axes(Planner& planner, const Expression& e) {
   if (read.kind != ElementNode::Kind::kRead || read.zero_outside) return false;
   const ValueId operand = e.operands[static_cast<std::size_t>(read.operand)];
   const ValueInfo &x = planner.info(operand), &y = planner.info(e.result);
-  if (x.type != y.type || element_count(y.sizes) == 0 || !is_short(y.sizes) ||
-      planning::read_strides(read, e.position, y.sizes, x.sizes))
-    return false;
+  if (x.type != y.type || element_count(y.sizes) == 0 || !is_short(y.sizes)) return false;
   if (const auto assigned = planner.assigned_layout(e.result); (assigned && !assigned->plain()) || !is_plain(planner, operand))
     return false;
-  const TileOperand from{x.type, x.sizes, kPlain}, to{y.type, y.sizes, kPlain};
-  const std::vector<TileOperand> operands(e.operands.size(), from);
-  if (with_split_axes({e.element, e.position, y.sizes}, to, operands).sizes.size() != y.sizes.size()) return false;
+  if (planning::read_strides(read, e.position, y.sizes, x.sizes) || splits_axes({e.element, e.position, y.sizes})) return false;
   auto axes = addresses(read, e.position, y.sizes, x.sizes);
   if (axes.empty()) return false;
   auto moves = moves_of(std::move(axes));

@@ -2,6 +2,7 @@
 // that exporters write where nothing is masked.
 #include "runtime/cpu/planning/known_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -67,6 +68,9 @@ class KnownNumbers {
     if (node.op == nullptr || node.op->random() || !value.shape_known || !is_served(value.type.type) ||
         !all_constant(value.type.shape))
       return std::nullopt;
+    // Before constants are looked at: most nodes have another operand.
+    const auto is_unknown = [&](ValueId v) { return v != kNoValue && !graph_.is_constant(v) && !computed_[v]; };
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), is_unknown)) return std::nullopt;
     if (element_count(values(value.type.shape)) == 0) return std::nullopt;
     std::vector<double> inputs;
     for (const ValueId input : node.inputs) {
@@ -132,40 +136,41 @@ std::vector<bool> values_with_signed_zeros(const Graph& graph) {
 class Simplification {
  public:
   explicit Simplification(const Graph& graph)
-      : given_(graph),
-        producers_(graph.producers()),
-        users_(graph.users()),
-        numbers_(graph),
-        has_signed_zeros_(values_with_signed_zeros(graph)),
-        result_(graph) {
+      : given_(graph), producers_(graph.producers()), numbers_(graph), is_output_(graph.value_count()) {
     for (const GraphOutput& o : graph.outputs()) is_output_[o.value] = true;
   }
 
-  Graph run() {
-    result_.drop_nodes_from(0);
-    for (const auto& node : given_.nodes()) {
-      if (const ValueId same = operand_of_result(*node); same != kNoValue) {
-        instead_[node->outputs[0]] = now(same);
-        result_.add_shared(node);  // unless nothing needs it
-        continue;
-      }
-      if (move_factors(*node)) continue;
-      Node changed = *node;
-      bool differs = false;
-      for (ValueId& input : changed.inputs) {
-        const ValueId other = now(input);
-        differs = differs || other != input;
-        input = other;
-      }
-      if (differs)
-        result_.add_raw(std::move(changed));
-      else
-        result_.add_shared(node);
-    }
+  // nullopt: nothing is simpler.
+  std::optional<Graph> run() {
+    for (std::size_t n = 0; n < given_.nodes().size(); ++n) simplify(n);
     return std::move(result_);
   }
 
  private:
+  void simplify(std::size_t n) {
+    const std::shared_ptr<const Node>& node = given_.nodes()[n];
+    if (const ValueId same = operand_of_result(*node); same != kNoValue) {
+      instead_[node->outputs[0]] = now(same);
+      keep(node);  // unless nothing needs it
+      return;
+    }
+    if (move_factors(n)) return;
+    const auto differs = [&](ValueId input) { return now(input) != input; };
+    if (instead_.empty() || std::none_of(node->inputs.begin(), node->inputs.end(), differs)) return keep(node);
+    Node changed = *node;
+    for (ValueId& input : changed.inputs) input = now(input);
+    changed_from(n).add_raw(std::move(changed));
+  }
+
+  void keep(const std::shared_ptr<const Node>& node) {
+    if (result_) result_->add_shared(node);
+  }
+  // The result, with all nodes before this one: most graphs stay as they are, and are not copied.
+  Graph& changed_from(std::size_t n) {
+    if (!result_) result_ = given_, result_->drop_nodes_from(n);
+    return *result_;
+  }
+
   ValueId now(ValueId v) const {
     const auto found = instead_.find(v);
     return found == instead_.end() ? v : found->second;
@@ -180,12 +185,14 @@ class Simplification {
     const std::optional<double> number = numbers_.of(sum.inputs[i]);
     if (number != 0.0) return false;
     const ValueId result = sum.outputs[0];
-    return !is_real(given_.value(result).type.type) || std::signbit(*number) || !has_signed_zeros_[result];
+    if (!is_real(given_.value(result).type.type) || std::signbit(*number)) return true;
+    if (has_signed_zeros_.empty()) has_signed_zeros_ = values_with_signed_zeros(given_);
+    return !has_signed_zeros_[result];
   }
 
   // The operand that the node's result is, by numbers that are known; else kNoValue.
   ValueId operand_of_result(const Node& node) {
-    if (node.op == nullptr || node.outputs.size() != 1 || is_output_.contains(node.outputs[0])) return kNoValue;
+    if (node.op == nullptr || node.outputs.size() != 1 || is_output_[node.outputs[0]]) return kNoValue;
     const std::string_view name = node.op->name();
     const auto alike = [&](std::size_t i) { return is_alike(node.inputs[i], node.outputs[0]) ? node.inputs[i] : kNoValue; };
     if (name == "Where")
@@ -198,9 +205,11 @@ class Simplification {
 
   // The factor of all elements of a value that only one node reads, and what it is the factor of.
   std::optional<std::pair<double, ValueId>> factor(ValueId v) {
-    if (producers_[v] < 0 || users_[v].size() != 1 || is_output_.contains(v)) return std::nullopt;
+    if (producers_[v] < 0 || is_output_[v]) return std::nullopt;
     const Node& node = *given_.nodes()[static_cast<std::size_t>(producers_[v])];
     if (node.op == nullptr || node.op->name() != "Mul" || given_.value(v).type.type != DataType::kFloat) return std::nullopt;
+    if (users_.empty()) users_ = given_.users();
+    if (users_[v].size() != 1) return std::nullopt;
     for (const std::size_t i : {0, 1})
       if (const auto number = numbers_.of(node.inputs[i]); number && is_alike(node.inputs[1 - i], v))
         return std::pair(*number, node.inputs[1 - i]);
@@ -211,30 +220,32 @@ class Simplification {
   static bool is_moderate(double factor) { return std::fabs(factor) >= 0x1p-16 && std::fabs(factor) <= 0x1p16; }
 
   // Factors of both operands of a product become one of its result.
-  bool move_factors(const Node& node) {
+  bool move_factors(std::size_t n) {
+    const Node& node = *given_.nodes()[n];
     if (node.op == nullptr || node.op->name() != "MatMul" || node.inputs[0] == node.inputs[1]) return false;
     const auto a = factor(node.inputs[0]), b = factor(node.inputs[1]);
     if (!a || !b || !is_moderate(a->first) || !is_moderate(b->first) || !is_moderate(a->first * b->first)) return false;
     const Node& multiplication = *given_.nodes()[static_cast<std::size_t>(producers_[node.inputs[0]])];
     Node product = node, scaled = multiplication;
     product.inputs = {now(a->second), now(b->second)};
-    product.outputs = {result_.add_value(given_.value(node.outputs[0]))};
+    Graph& result = changed_from(n);
+    product.outputs = {result.add_value(given_.value(node.outputs[0]))};
     const std::vector<double> both{a->first * b->first};
-    scaled.inputs = {product.outputs[0], result_.add_constant(Tensor::from_reals(DataType::kFloat, {}, both))};
+    scaled.inputs = {product.outputs[0], result.add_constant(Tensor::from_reals(DataType::kFloat, {}, both))};
     scaled.outputs = node.outputs;
-    result_.add_raw(std::move(product));
-    result_.add_raw(std::move(scaled));
+    result.add_raw(std::move(product));
+    result.add_raw(std::move(scaled));
     return true;
   }
 
   const Graph& given_;
   const std::vector<std::int32_t> producers_;
-  const std::vector<std::vector<std::int32_t>> users_;
+  std::vector<std::vector<std::int32_t>> users_;  // by value; empty: not asked for yet
   KnownNumbers numbers_;
-  const std::vector<bool> has_signed_zeros_;
-  Graph result_;
+  std::vector<bool> has_signed_zeros_;  // by value; empty: not asked for yet
+  std::optional<Graph> result_;         // nullopt: the nodes so far are those that were given
   std::map<ValueId, ValueId> instead_;
-  std::map<ValueId, bool> is_output_;
+  std::vector<bool> is_output_;  // by value
 };
 
 }  // namespace
@@ -242,7 +253,8 @@ class Simplification {
 Graph with_known_numbers(Graph graph) {
   bool any = false;
   for (const auto& node : graph.nodes()) any = any || (node->op != nullptr && node->op->name() == "Where");
-  return any ? Simplification(graph).run() : graph;
+  std::optional<Graph> simpler = any ? Simplification(graph).run() : std::nullopt;
+  return simpler ? *std::move(simpler) : std::move(graph);
 }
 
 }  // namespace rewright::cpu

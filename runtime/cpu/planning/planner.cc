@@ -71,8 +71,10 @@ int Planner::storage(ValueId value, Layout layout) {
 Tensor Planner::prepared(const ConstantOrigin& origin, std::string_view how, std::size_t bytes,
                          const std::function<void(std::byte*)>& make) {
   description_.constant_bytes += bytes;
-  if (!prepared_->has(origin, how)) plan_.folded_bytes += bytes;
-  return prepared_->get(origin, how, bytes, options().cache, make);
+  bool is_new = false;
+  Tensor made = prepared_->get(origin, how, bytes, options().cache, make, &is_new);
+  if (is_new) plan_.folded_bytes += bytes;
+  return made;
 }
 
 Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs) {

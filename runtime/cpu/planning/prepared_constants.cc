@@ -70,11 +70,13 @@ void PreparedConstants::begin_plan() {
   constexpr std::int64_t kKeptFor = 4;  // sets of sizes
   const std::lock_guard lock(mutex_);
   ++plan_;
-  std::erase_if(made_, [&](const auto& entry) {
-    const bool old = !entry.second.shared && plan_ - entry.second.plan > kKeptFor * plans_;
-    if (old) forgotten_.insert(XXH3_64bits(entry.first.data(), entry.first.size()));
-    return old;
-  });
+  for (; !recent_.empty() && plan_ - recent_.front().first > kKeptFor * plans_; recent_.pop_front()) {
+    const auto& [plan, key] = recent_.front();
+    const auto found = made_.find(key);
+    if (found == made_.end() || found->second.shared || found->second.plan != plan) continue;  // or made again since
+    forgotten_.insert(XXH3_64bits(key.data(), key.size()));
+    made_.erase(found);
+  }
 }
 
 Tensor PreparedConstants::use(Made& made) const {
@@ -84,15 +86,17 @@ Tensor PreparedConstants::use(Made& made) const {
 
 PreparedConstants::Made& PreparedConstants::add(const std::string& key, Tensor bytes, std::vector<Tensor> origin) {
   const bool again = forgotten_.erase(XXH3_64bits(key.data(), key.size())) > 0;
+  if (!again) recent_.emplace_back(plan_, key);
   return made_.insert_or_assign(key, Made{std::move(bytes), std::move(origin), plan_, again}).first->second;
 }
 
 Tensor PreparedConstants::get(const ConstantOrigin& origin, std::string_view how, std::size_t bytes, PlanCache* cache,
-                              const std::function<void(std::byte*)>& make) {
+                              const std::function<void(std::byte*)>& make, bool* is_new) {
   const std::string key = made_key(origin, how);
   const std::lock_guard lock(mutex_);
-  if (const auto known = made_.find(key); known != made_.end() && known->second.bytes.byte_count() == bytes)
-    return use(known->second);
+  const auto known = made_.find(key);
+  if (is_new != nullptr) *is_new = known == made_.end();
+  if (known != made_.end() && known->second.bytes.byte_count() == bytes) return use(known->second);
   const std::uint64_t name = cache == nullptr ? 0 : cache_name(origin.content_hash(), how);
   Tensor made = cache == nullptr ? Tensor() : cache->find(name);
   if (!made || made.byte_count() != bytes) {

@@ -3,14 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/planning/constant_memory.h"
@@ -55,8 +57,9 @@ class PreparedConstants {
 
   // Bytes computed from constants: existing ones, or those in the cache (may be null), or written by `make` into memory aligned
   // to 64 bytes. `how` distinguishes forms of one origin. The tensor keeps its memory alive.
+  // `is_new` (may be null) is set: did this request make it?
   Tensor get(const ConstantOrigin& origin, std::string_view how, std::size_t bytes, PlanCache* cache,
-             const std::function<void(std::byte*)>& make);
+             const std::function<void(std::byte*)>& make, bool* is_new = nullptr);
   // Was this made before?
   bool has(const ConstantOrigin& origin, std::string_view how) const;
   // Forgets constants made from these bytes, whose memory may be reused. Users keep their copies.
@@ -81,8 +84,9 @@ class PreparedConstants {
   const int plans_;
   std::int64_t plan_ = 0;
   std::shared_ptr<ConstantMemory> memory_ = ConstantMemory::make();
-  std::map<std::string, Made, std::less<>> made_;
-  std::set<std::uint64_t> forgotten_;  // hashes of keys
+  std::unordered_map<std::string, Made> made_;
+  std::deque<std::pair<std::int64_t, std::string>> recent_;  // by plan: what it has made, until that is old or shared
+  std::set<std::uint64_t> forgotten_;                        // hashes of keys
 };
 
 }  // namespace rewright::cpu

@@ -150,6 +150,8 @@ std::optional<Split> find_split(const Element& e, const Variables& variables, st
   return found;
 }
 
+constexpr std::size_t kMostAxes = 10;  // of an output whose axes are split
+
 }  // namespace
 
 Variables Computed::variables() const {
@@ -162,7 +164,6 @@ Variables Computed::variables() const {
 }
 
 Computed with_split_axes(Computed c, const TileOperand& output, const std::vector<TileOperand>& operands) {
-  constexpr std::size_t kMostAxes = 10;
   const bool blocked = std::any_of(operands.begin(), operands.end(), [](const TileOperand& o) { return o.layout.blocked(); });
   if (!output.layout.plain() || blocked || element_count(c.sizes) == 0) return c;
   while (c.sizes.size() < kMostAxes) {
@@ -182,6 +183,12 @@ Computed with_split_axes(Computed c, const TileOperand& output, const std::vecto
     c.position.insert(c.position.begin() + at + 1, inner);
   }
   return c;
+}
+
+bool splits_axes(const Computed& c) {
+  if (element_count(c.sizes) == 0 || c.sizes.size() >= kMostAxes) return false;
+  std::set<const ElementNode*> seen;
+  return find_split(c.element, c.variables(), c.sizes.size(), seen).has_value();
 }
 
 std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& sizes) {

@@ -36,6 +36,9 @@ struct Computed {
 // axes.
 Computed with_split_axes(Computed computed, const TileOperand& output, const std::vector<TileOperand>& operands);
 
+// Would with_split_axes split an axis of a row-major output of row-major operands?
+bool splits_axes(const Computed& computed);
+
 // The conditions for a read to be inside an operand of these sizes.
 std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& sizes);
 
