@@ -1,6 +1,8 @@
 #include "graph/open_graph.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -98,28 +100,30 @@ std::size_t OpenGraph::number_of_size(const Index& expression) {
   return number;
 }
 
-std::vector<std::size_t> OpenGraph::numbers_of_sizes(const Indices& expressions) {
-  std::vector<std::size_t> numbers;
-  for (const Index& expression : expressions) numbers.push_back(number_of_size(expression));
-  return numbers;
+OpenGraph::List OpenGraph::numbers_of_sizes(const Indices& expressions) {
+  const List list{numbers_.size(), expressions.size()};
+  for (const Index& expression : expressions) numbers_.push_back(number_of_size(expression));
+  return list;
 }
 
 OpenGraph::UsedNode OpenGraph::used_node(const std::shared_ptr<const Node>& node) {
-  UsedNode used{node, {}};
+  UsedNode used{node, {attributes_.size(), 0}};
   if (is_sized(node->attributes)) return used;
   Node rest = *node;
   for (std::size_t place = 0; place < rest.attributes.size(); ++place) {
-    OpenAttribute open{place, {}};
+    OpenAttribute open{place, {numbers_.size(), 0}};
     if (const auto* const index = std::get_if<Index>(&rest.attributes[place]); index != nullptr && !index->is_constant()) {
-      open.numbers.push_back(expressions_.add(*index));
+      numbers_.push_back(expressions_.add(*index));
       rest.attributes[place] = Index();
     }
     if (const auto* const list = std::get_if<Indices>(&rest.attributes[place]); list != nullptr && !all_constant(*list)) {
-      for (const Index& index : *list) open.numbers.push_back(expressions_.add(index));
+      for (const Index& index : *list) numbers_.push_back(expressions_.add(index));
       rest.attributes[place] = Indices();
     }
-    if (!open.numbers.empty()) used.attributes.push_back(std::move(open));
+    open.numbers.count = numbers_.size() - open.numbers.first;
+    if (open.numbers.count > 0) attributes_.push_back(open);
   }
+  used.attributes.count = attributes_.size() - used.attributes.first;
   used.node = std::make_shared<const Node>(std::move(rest));
   return used;
 }
@@ -144,7 +148,73 @@ void OpenGraph::find_requirements(const Node& node) {
   }
 }
 
+namespace {
+
+void ask_for(const void* begin, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::span lines(static_cast<const std::byte*>(begin), bytes);
+  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(&lines[at]);
+}
+
+template <class T>
+void ask_for(const std::vector<T>& list) {
+  ask_for(list.data(), list.size() * sizeof(T));
+}
+
+// Asks for the memory of all nodes and values at once, before they are looked at one after the other: after a run little of a
+// graph is in the caches, and waiting for it piece by piece takes longer than most of what is done with it.
+void read_ahead(const Graph& graph) {
+  for (ValueId v = 0; v < graph.value_count(); ++v) ask_for(&graph.value(v), sizeof(Value));
+  for (const auto& node : graph.nodes()) ask_for(node.get(), sizeof(Node));
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    ask_for(value.type.shape), ask_for(value.name.data(), value.name.size());
+  }
+  for (const auto& node : graph.nodes()) ask_for(node->inputs), ask_for(node->outputs), ask_for(node->attributes);
+}
+
+// Has nobody else the object any more? Then it may be changed. Letting go of the copy comes behind what others did with theirs.
+template <class T>
+bool is_only(const std::shared_ptr<T>& object) {
+  if (object.use_count() != 1) return false;
+  const std::shared_ptr<T> copy = object;
+  return true;
+}
+
+}  // namespace
+
+void OpenGraph::set_numbers(Indices& list, const List& expressions, const Indices& numbers) const {
+  list.resize(expressions.count);
+  for (std::size_t n = 0; n < expressions.count; ++n) list[n] = numbers[numbers_[expressions.first + n]];
+}
+
+Value OpenGraph::sized(const OpenValue& open, const Indices& numbers) const {
+  const Value& value = part_.value(open.id);
+  Value result;
+  result.name = value.name;
+  result.type.type = value.type.type;
+  result.shape_known = value.shape_known;
+  set_numbers(result.type.shape, open.shape, numbers);
+  if (value.contents) set_numbers(result.contents.emplace(), open.contents, numbers);
+  return result;
+}
+
+std::shared_ptr<const Node> OpenGraph::sized(const UsedNode& used, const Indices& numbers, std::shared_ptr<Node>& made) const {
+  if (!used.is_open()) return used.node;
+  if (!is_only(made)) made = std::make_shared<Node>(*used.node);
+  for (std::size_t n = 0; n < used.attributes.count; ++n) {
+    const OpenAttribute& open = attributes_[used.attributes.first + n];
+    AttributeValue& attribute = made->attributes[open.place];
+    if (auto* const index = std::get_if<Index>(&attribute))
+      *index = numbers[numbers_[open.numbers.first]];
+    else
+      set_numbers(std::get<Indices>(attribute), open.numbers, numbers);
+  }
+  return made;
+}
+
 Graph OpenGraph::with_sizes(const Substitution& sizes) const {
+  read_ahead(part_);
   const Indices numbers = expressions_.values(sizes);
   bool is_certain = is_regular_;
   for (std::size_t n = 0; n < is_size_.size() && is_certain; ++n)
@@ -154,42 +224,21 @@ Graph OpenGraph::with_sizes(const Substitution& sizes) const {
     is_certain = Condition{numbers[c.left], c.relation, numbers[c.right]}.decided() != false;
   }
   if (!is_certain) return graph::with_sizes(graph_, sizes);  // every node by itself; names the one that does not fit
+  MadeNodes made;
+  {
+    const std::lock_guard lock(spare_->mutex);
+    std::swap(made, spare_->nodes);  // other threads make their own meanwhile
+  }
+  made.resize(nodes_.size());
   Graph result = part_;
-  const auto numbered = [&](const std::vector<std::size_t>& list) {
-    Indices indices;
-    indices.reserve(list.size());
-    for (const std::size_t n : list) indices.push_back(numbers[n]);
-    return indices;
-  };
-  for (const OpenValue& open : values_) {
-    const Value& value = part_.value(open.id);
-    Value changed;
-    changed.name = value.name;
-    changed.type = {value.type.type, numbered(open.shape)};
-    changed.shape_known = value.shape_known;
-    if (value.contents) changed.contents = numbered(open.contents);
-    result.set_value(open.id, std::move(changed));
-  }
+  for (const OpenValue& open : values_) result.set_value(open.id, sized(open, numbers));
   result.drop_nodes_from(first_open_);  // their memory is used again
-  for (std::size_t n = first_open_; n < nodes_.size(); ++n) {
-    const UsedNode& used = nodes_[n];
-    if (!used.is_open()) {
-      result.add_shared(used.node);
-      continue;
-    }
-    Node changed = *used.node;
-    for (const OpenAttribute& open : used.attributes) {
-      AttributeValue& attribute = changed.attributes[open.place];
-      if (auto* const index = std::get_if<Index>(&attribute))
-        *index = numbers[open.numbers[0]];
-      else
-        attribute = numbered(open.numbers);
-    }
-    result.add_raw(std::move(changed));
-  }
+  for (std::size_t n = first_open_; n < nodes_.size(); ++n) result.add_shared(sized(nodes_[n], numbers, made[n]));
   std::vector<GraphOutput> outputs(result.outputs().begin(), result.outputs().end());
   for (GraphOutput& output : outputs) output.type.shape = substitute(output.type.shape, sizes);
   result.set_outputs(std::move(outputs));
+  const std::lock_guard lock(spare_->mutex);
+  std::swap(made, spare_->nodes);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "graph/graph.h"
@@ -31,20 +32,34 @@ class OpenGraph {
   const std::vector<bool>& open_values(const Graph& sized) const;
 
  private:
+  // Expressions: those that numbers_ names from `first` on.
+  struct List {
+    std::size_t first = 0, count = 0;
+  };
   struct OpenValue {
     ValueId id;
-    std::vector<std::size_t> shape, contents;  // expressions, by number
+    List shape, contents;
   };
   struct OpenAttribute {
     std::size_t place;
-    std::vector<std::size_t> numbers;  // of its expressions
+    List numbers;
   };
   struct UsedNode {
     std::shared_ptr<const Node> node;  // without the attributes that are open
-    std::vector<OpenAttribute> attributes;
-    bool is_open() const { return !attributes.empty(); }
+    List attributes;                   // in attributes_
+    bool is_open() const { return attributes.count > 0; }
+  };
+  // Nodes with numbers that an earlier call has made, by place in nodes_: those that nobody else has any more are written
+  // again.
+  using MadeNodes = std::vector<std::shared_ptr<Node>>;
+  struct Spare {
+    std::mutex mutex;
+    MadeNodes nodes;
   };
   UsedNode used_node(const std::shared_ptr<const Node>& node);
+  void set_numbers(Indices& list, const List& expressions, const Indices& numbers) const;
+  Value sized(const OpenValue& open, const Indices& numbers) const;
+  std::shared_ptr<const Node> sized(const UsedNode& used, const Indices& numbers, std::shared_ptr<Node>& made) const;
   struct NumberedCondition {
     std::size_t left;
     Condition::Relation relation;
@@ -52,7 +67,7 @@ class OpenGraph {
     friend bool operator==(const NumberedCondition&, const NumberedCondition&) = default;
   };
   std::size_t number_of_size(const Index& expression);
-  std::vector<std::size_t> numbers_of_sizes(const Indices& expressions);
+  List numbers_of_sizes(const Indices& expressions);
   void find_requirements(const Node& node);
 
   Graph graph_;
@@ -60,11 +75,14 @@ class OpenGraph {
   std::vector<UsedNode> nodes_;    // of the part ...
   std::size_t first_open_ = 0;     // ... those before this one are returned as they are
   std::vector<OpenValue> values_;  // of the part
-  SizeExpressions expressions_;    // of sizes and contents, and of requirements
-  std::vector<bool> is_size_;      // by expression: is it one of the former?
+  std::vector<OpenAttribute> attributes_;
+  std::vector<std::size_t> numbers_;
+  SizeExpressions expressions_;  // of sizes and contents, and of requirements
+  std::vector<bool> is_size_;    // by expression: is it one of the former?
   std::vector<bool> open_values_, open_values_of_part_;
   std::vector<NumberedCondition> requirements_;  // of all nodes
   bool is_regular_ = true;                       // the requirements are all that nodes need for the types that the graph says
+  std::unique_ptr<Spare> spare_ = std::make_unique<Spare>();
 };
 
 }  // namespace rewright::graph

@@ -70,8 +70,11 @@ std::size_t KnownValues::number_of(const Node& node) const {
 std::uint64_t KnownValues::operation(const Node& node) const {
   const std::size_t number = number_of(node);
   std::uint64_t& known = operations_[number];
-  if (known == 0) known = recognitions_->nodes.operation(graph_.nodes()[number]);
-  return known;
+  if (known != 0) return known;
+  const std::shared_ptr<const Node>& shared = graph_.nodes()[number];
+  const std::shared_ptr<const Node>* const open = open_node(number);
+  const bool is_made = open != nullptr && *open != shared;  // for these sizes: no other plan has it
+  return known = is_made ? operation_name(node) : recognitions_->nodes.operation(shared);
 }
 
 const std::shared_ptr<const Node>* KnownValues::open_node(std::size_t number) const {

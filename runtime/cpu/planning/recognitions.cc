@@ -88,9 +88,9 @@ std::uint64_t traits_name(std::uint64_t operation, std::uint64_t kinds) {
   return hash_mix(hash_mix(hash_text("traits"), operation), kinds);
 }
 
-std::uint64_t operation_of(const Node& node) { return hash_mix(hash_text(node.op->name()), hash(node.attributes)); }
-
 }  // namespace
+
+std::uint64_t operation_name(const Node& node) { return hash_mix(hash_text(node.op->name()), hash(node.attributes)); }
 
 NodeFacts::Known* NodeFacts::known(const std::shared_ptr<const Node>& node) {
   constexpr std::size_t kFewPlaces = 512;  // that are near, as long as they suffice
@@ -115,14 +115,14 @@ NodeFacts::Known* NodeFacts::known(const std::shared_ptr<const Node>& node) {
         if (Known* const moved = place_of(known.node)) *moved = std::move(known);
     place = place_of(node);
   }
-  if (place != nullptr && place->node != node) *place = {node, operation_of(*node), 0, std::nullopt, std::nullopt};
+  if (place != nullptr && place->node != node) *place = {node, operation_name(*node), 0, std::nullopt, std::nullopt};
   return place;
 }
 
 std::uint64_t NodeFacts::operation(const std::shared_ptr<const Node>& node) {
   const std::lock_guard lock(mutex_);
   const Known* const found = known(node);
-  return found != nullptr ? found->operation : operation_of(*node);
+  return found != nullptr ? found->operation : operation_name(*node);
 }
 
 std::optional<planning::Traits> NodeFacts::traits(const std::shared_ptr<const Node>& node, std::uint64_t kinds) {
@@ -169,7 +169,7 @@ planning::Traits recalled_traits(Recognitions& recognitions, const Graph& graph,
   bool is_exact = true;
   const std::uint64_t by_kinds = attributes_name(graph, *node, is_exact);
   const auto exact = [&] {
-    const auto traits = recognitions.functions.recall(traits_name(operation_of(*node), kinds), find);
+    const auto traits = recognitions.functions.recall(traits_name(operation_name(*node), kinds), find);
     if (is_exact) recognitions.nodes.keep(kept, sizes, traits);
     return traits;
   };

@@ -100,7 +100,10 @@ struct Recognitions {
   Recollection definitions{384}, expressions{192}, programs{96}, movements{384};
 };
 
-// A name for a node's operation (NodeFacts), and for the types and sizes of its operands.
+// A hash of the node's operator and attributes, without keeping it (NodeFacts::operation).
+std::uint64_t operation_name(const Node& node);
+
+// A name for a node's operation, and for the types and sizes of its operands.
 std::uint64_t operands_name(const Graph& graph, const Node& node, std::uint64_t operation);
 
 // The traits that `find` returns for the node; known already if another node of the graph, or this one at other sizes above 1,
