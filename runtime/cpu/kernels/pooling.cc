@@ -151,8 +151,8 @@ class PlainAverageKernel final : public Kernel {
   const RealLoops<float>& loops_;
 };
 
-// Windows of row-major images, a row of results at a time: each tap is a vector of a row of the image, with padding around it,
-// and with strides its columns separated by their remainders.
+// Windows of row-major images, a row of results at a time: rows of the image are combined first, as vectors; then the columns
+// of what results, with padding around it, and with strides separated by their remainders.
 class PlainWindowKernel final : public Kernel {
  public:
   PlainWindowKernel(PoolShape shape, Isa isa)
@@ -171,18 +171,30 @@ class PlainWindowKernel final : public Kernel {
     }
   }
 
-  static bool serves(const PoolShape& shape) { return element_count(shape.kernel) <= kMostTaps; }
+  static bool serves(const PoolShape& shape) {
+    const PoolShape s = of_three_axes(shape);
+    return s.kernel[0] * s.kernel[1] <= kMostTaps && s.kernel[2] <= kMostTaps;
+  }
+
+  // Elements that are combined, of all windows together.
+  static double work(const PoolShape& shape) {
+    const PoolShape s = of_three_axes(shape);
+    const auto of_rows = static_cast<double>(element_count(s.y) * s.kernel[0] * s.kernel[1] * s.strides[2]);
+    return of_rows + static_cast<double>(element_count(s.y) * s.kernel[2]);
+  }
 
   void run(const Call& call) const override {
     const std::int64_t rows = s_.x[0] * s_.x[1] * s_.y[2] * s_.y[3];
-    const double nanoseconds = static_cast<double>(rows * s_.y[4] * element_count(s_.kernel)) / kElements;
-    const std::int64_t pieces = call.workers.pieces(nanoseconds, rows);
+    const std::int64_t pieces = call.workers.pieces(work(s_) / kElements, rows);
     call.workers.share(pieces, [&](std::int64_t piece, int) {
       static thread_local Scratch scratch;
-      scratch.numbers.assign(static_cast<std::size_t>(reach_[0] * reach_[1]), -1);
-      scratch.rows.resize(static_cast<std::size_t>(reach_[0] * reach_[1] * row_size()));
-      scratch.padded.resize(static_cast<std::size_t>(row_size()));
-      scratch.factors.resize(columns_.size());
+      if (s_.power > 0) {
+        scratch.numbers.assign(static_cast<std::size_t>(reach_[0] * reach_[1]), -1);
+        scratch.powers.resize(static_cast<std::size_t>(reach_[0] * reach_[1] * s_.x[4]));
+      }
+      scratch.padded.assign(static_cast<std::size_t>(row_size()), filler());
+      scratch.separated.resize(static_cast<std::size_t>(row_size()));
+      scratch.factors.assign(columns_.size(), 1.0f);
       scratch.rows_counted = 0;
       for (std::int64_t row = first_unit(rows, piece, pieces); row < first_unit(rows, piece + 1, pieces); ++row)
         run_row(call, row, scratch);
@@ -192,14 +204,16 @@ class PlainWindowKernel final : public Kernel {
  private:
   static constexpr std::int64_t kMostTaps = 64;
 
-  // Rows of the image as the taps read them, the last ones of each slice, with their numbers.
   struct Scratch {
-    std::vector<float> rows, padded, factors;
-    std::vector<std::int64_t> numbers;
-    std::int64_t rows_counted = 0;  // of the window that the factors are for
+    std::vector<float> padded, separated, factors;
+    std::vector<float> powers;          // of rows of the image, the last ones of each slice, ...
+    std::vector<std::int64_t> numbers;  // ... with their numbers
+    std::int64_t rows_counted = 0;      // of the window that the factors are for
   };
 
   std::int64_t row_size() const { return phase_ * s_.strides[2]; }
+  bool is_maximum() const { return s_.algorithm == dnnl::algorithm::pooling_max; }
+  float filler() const { return is_maximum() ? -std::numeric_limits<float>::infinity() : 0.0f; }
 
   void run_row(const Call& call, std::int64_t row, Scratch& scratch) const {
     const std::int64_t width = s_.y[4], slice = row / s_.y[3], plane = slice / s_.y[2];
@@ -208,55 +222,58 @@ class PlainWindowKernel final : public Kernel {
     const float* taps[kMostTaps];
     std::int64_t count = 0;
     for (std::int64_t z = 0; z < slices.count; ++z)
-      for (std::int64_t r = 0; r < vertical.count; ++r) {
-        const float* const from = prepared(call, plane, slices.first + z * (s_.dilations[0] + 1),
-                                           vertical.first + r * (s_.dilations[1] + 1), scratch);
-        for (const std::int64_t offset : offsets_) taps[count++] = from + offset;
-      }
+      for (std::int64_t r = 0; r < vertical.count; ++r)
+        taps[count++] = row_of_image(call, plane, slices.first + z * (s_.dilations[0] + 1),
+                                     vertical.first + r * (s_.dilations[1] + 1), scratch);
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
     if (count == 0) {  // dilations lead past the image
       std::fill_n(y, width, s_.power > 0 ? 0.0f : -std::numeric_limits<float>::infinity());
       return;
     }
-    if (s_.power > 0) {
-      std::fill(scratch.factors.begin(), scratch.factors.end(), 1.0f);
-      loops_.taps_sum(y, taps, count, width, scratch.factors.data());
-      if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, width);
-      return;
-    }
-    if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.taps_maximum(y, taps, count, width);
+    const float* const columns = combined(taps, count, scratch);
+    for (std::size_t k = 0; k < offsets_.size(); ++k) taps[k] = columns + offsets_[k];
+    const auto of_row = static_cast<std::int64_t>(offsets_.size());
+    if (is_maximum()) return loops_.taps_maximum(y, taps, of_row, width);
     const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
     const std::int64_t rows = slices.count * vertical.count;
-    if (scratch.rows_counted != rows) {
+    if (s_.power == 0 && scratch.rows_counted != rows) {
       scratch.rows_counted = rows;
       for (std::size_t q = 0; q < columns_.size(); ++q)
         scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
     }
-    loops_.taps_sum(y, taps, count, width, scratch.factors.data());
+    loops_.taps_sum(y, taps, of_row, width, scratch.factors.data());
+    if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, width);
   }
 
-  const float* prepared(const Call& call, std::int64_t plane, std::int64_t depth, std::int64_t row, Scratch& scratch) const {
-    const std::int64_t size = s_.x[4], stride = s_.strides[2], before = s_.pads_begin[2];
-    const std::int64_t number = (plane * s_.x[2] + depth) * s_.x[3] + row;
+  // The maximum or sum of rows of the image, as taps of columns read it.
+  const float* combined(const float* const* rows, std::int64_t count, Scratch& scratch) const {
+    const std::int64_t before = s_.pads_begin[2], stride = s_.strides[2], size = std::min(row_size() - before, s_.x[4]);
+    if (count == 1 && before == 0 && stride == 1 && size == row_size()) return rows[0];
+    if (size > 0) {
+      if (is_maximum())
+        loops_.taps_maximum(scratch.padded.data() + before, rows, count, size);
+      else
+        loops_.taps_sum(scratch.padded.data() + before, rows, count, size, nullptr);
+    }
+    if (stride == 1) return scratch.padded.data();
+    loops_.separate(scratch.separated.data(), phase_, scratch.padded.data(), stride, phase_);
+    return scratch.separated.data();
+  }
+
+  const float* row_of_image(const Call& call, std::int64_t plane, std::int64_t depth, std::int64_t row,
+                            Scratch& scratch) const {
+    const std::int64_t size = s_.x[4], number = (plane * s_.x[2] + depth) * s_.x[3] + row;
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + number * size;
-    if (before == 0 && stride == 1 && row_size() <= size && s_.power == 0) return x;
+    if (s_.power == 0) return x;
     const auto slot =
         static_cast<std::size_t>(slots_[0][static_cast<std::size_t>(depth)] + slots_[1][static_cast<std::size_t>(row)]);
-    float* const d = scratch.rows.data() + static_cast<std::int64_t>(slot) * row_size();
+    float* const d = scratch.powers.data() + static_cast<std::int64_t>(slot) * size;
     if (scratch.numbers[slot] == number) return d;
     scratch.numbers[slot] = number;
-    const float filler = s_.algorithm == dnnl::algorithm::pooling_max ? -std::numeric_limits<float>::infinity() : 0.0f;
-    float* const padded = stride == 1 ? d : scratch.padded.data();
-    const std::int64_t end = std::min(row_size(), before + size);
-    std::fill_n(padded, before, filler);
-    if (s_.power == 0)
-      std::copy_n(x, end - before, padded + before);
-    else if (s_.power == 1)
-      reals_.unary(functions::abs)(padded + before, x, end - before);
+    if (s_.power == 1)
+      reals_.unary(functions::abs)(d, x, size);
     else
-      reals_.multiply(padded + before, x, x, end - before);
-    std::fill(padded + end, padded + row_size(), filler);
-    if (stride > 1) loops_.separate(d, phase_, padded, stride, phase_);
+      reals_.multiply(d, x, x, size);
     return d;
   }
 
@@ -266,17 +283,19 @@ class PlainWindowKernel final : public Kernel {
   std::int64_t phase_, reach_[2];         // columns of one remainder; slices and rows that a window spans
   std::vector<float> columns_;            // of a window that are inside the image, by result
   std::vector<PoolShape::Taps> taps_[2];  // by axis and position
-  std::vector<std::int64_t> slots_[2];    // of slices and rows of the image among the prepared ones; their sum is a row's
+  std::vector<std::int64_t> slots_[2];    // of slices and rows of the image among those with powers; their sum is a row's
   std::vector<std::int64_t> offsets_;     // of a row's taps
 };
 
 // Windows of row-major images whose rows are short: some planes at a time become the channels of one image, which are last.
+// Rows are combined first, then columns.
 class NarrowWindowKernel final : public Kernel {
  public:
   NarrowWindowKernel(const PoolShape& shape, Isa isa)
-      : s_(of_three_axes(shape)), planes_(s_.x[0] * s_.x[1]), loops_(real_loops<float>(isa)), whole_(of(kTogether, isa)) {
-    if (planes_ % kTogether != 0) rest_ = of(planes_ % kTogether, isa);
-  }
+      : s_(of_three_axes(shape)),
+        planes_(s_.x[0] * s_.x[1]),
+        reals_(real_loops<float>(isa)),
+        loops_(loops_for<RowLoops>(isa)) {}
 
   static bool serves(const PoolShape& shape) {
     constexpr std::int64_t kShortRow = 32, kMostPixels = 1024, kFewPlanes = 8;
@@ -285,11 +304,10 @@ class NarrowWindowKernel final : public Kernel {
   }
 
   void run(const Call& call) const override {
-    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
-    const double nanoseconds = taps / kElements + static_cast<double>(element_count(s_.x)) / kMoved;
+    const double nanoseconds = PlainWindowKernel::work(s_) / kElements + static_cast<double>(element_count(s_.x)) / kMoved;
     call.workers.for_each((planes_ + kTogether - 1) / kTogether, nanoseconds, [&](std::int64_t group, int) {
-      const std::int64_t first = group * kTogether, count = std::min(kTogether, planes_ - first);
-      run_planes(call, first, count, count == kTogether ? *whole_ : *rest_);
+      const std::int64_t first = group * kTogether;
+      run_planes(call, first, std::min(kTogether, planes_ - first));
     });
   }
 
@@ -297,28 +315,59 @@ class NarrowWindowKernel final : public Kernel {
   static constexpr std::int64_t kTogether = 64;  // four vectors of the widest kind
   static constexpr double kMoved = 4;            // elements a nanosecond
 
-  std::unique_ptr<WindowKernel> of(std::int64_t planes, Isa isa) const {
-    PoolShape shape = s_;
-    shape.x[0] = shape.y[0] = 1, shape.x[1] = shape.y[1] = planes;
-    return std::make_unique<WindowKernel>(std::move(shape), planes, Behind(), loops_for<RowLoops>(isa));
-  }
-
-  void run_planes(const Call& call, std::int64_t first, std::int64_t count, const WindowKernel& windows) const {
+  void run_planes(const Call& call, std::int64_t first, std::int64_t count) const {
     static thread_local std::vector<float> memory;
     const std::int64_t pixels = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
-    memory.resize(static_cast<std::size_t>((pixels + results) * count));
-    float *const x = memory.data(), *const y = x + pixels * count;
-    loops_.transpose(x, reinterpret_cast<const float*>(call.inputs[0]) + first * pixels, pixels, pixels, count);
-    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(x)};
-    for (std::int64_t row = 0; row < s_.y[2] * s_.y[3]; ++row)
-      for (std::int64_t q = 0; q < s_.y[4]; ++q) windows.window(inputs, reinterpret_cast<std::byte*>(y), row, q, 0, count);
-    loops_.transpose(reinterpret_cast<float*>(call.outputs[0]) + first * results, y, count, count, results);
+    memory.resize(static_cast<std::size_t>((pixels + results + s_.x[4]) * count));
+    float *const x = memory.data(), *const y = x + pixels * count, *const row = y + results * count;
+    reals_.transpose(x, reinterpret_cast<const float*>(call.inputs[0]) + first * pixels, pixels, pixels, count);
+    for (std::int64_t p = 0; p < s_.y[2] * s_.y[3]; ++p) run_row(x, row, p, y + p * s_.y[4] * count, count);
+    reals_.transpose(reinterpret_cast<float*>(call.outputs[0]) + first * results, y, count, count, results);
+  }
+
+  // One row of results; `row` has room for a row of the image.
+  void run_row(const float* x, float* row, std::int64_t number, float* y, std::int64_t planes) const {
+    const std::int64_t size = s_.x[4] * planes;
+    const PoolShape::Taps slices = s_.taps(0, number / s_.y[3]), vertical = s_.taps(1, number % s_.y[3]);
+    const bool is_maximum = s_.algorithm == dnnl::algorithm::pooling_max;
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    const std::int64_t count = slices.count * vertical.count;
+    if (count > 0) {
+      std::vector<const float*>& rows = taps();
+      rows.clear();
+      for (std::int64_t z = 0; z < slices.count; ++z)
+        for (std::int64_t r = 0; r < vertical.count; ++r)
+          rows.push_back(
+              x + ((slices.first + z * (s_.dilations[0] + 1)) * s_.x[3] + vertical.first + r * (s_.dilations[1] + 1)) * size);
+      if (is_maximum)
+        loops_.taps_maximum(row, rows.data(), count, size);
+      else
+        loops_.taps_sum(row, rows.data(), count, size, nullptr);
+    }
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const RowLoops::Ending ending{nullptr, -kInfinity, kInfinity};
+    for (std::int64_t q = 0; q < s_.y[4]; ++q) {
+      const PoolShape::Taps columns = s_.taps(2, q);
+      const RowLoops::Window window{count > 0 ? 1 : 0, 0, columns.count, (s_.dilations[2] + 1) * planes};
+      const float* const from = row + columns.first * planes;
+      if (is_maximum) {
+        loops_.window_maximum(y + q * planes, from, window, planes, ending);
+        continue;
+      }
+      const std::int64_t counted = all ? element_count(s_.kernel) : count * columns.count;
+      loops_.window_sum(y + q * planes, from, window, planes, 1 / static_cast<float>(counted), ending);
+    }
+  }
+
+  static std::vector<const float*>& taps() {
+    static thread_local std::vector<const float*> result;
+    return result;
   }
 
   PoolShape s_;
   std::int64_t planes_;
-  const RealLoops<float>& loops_;
-  std::unique_ptr<WindowKernel> whole_, rest_;
+  const RealLoops<float>& reals_;
+  const RowLoops& loops_;
 };
 
 class PoolPlan final : public NodePlan, public ChoosesLayout {
@@ -353,7 +402,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 
   LayoutNeeds layout_needs(const Planner&) const override {
     const double taps = static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel));
-    const double plain = taps * (PlainWindowKernel::serves(shape_) ? kPlainRowTap : kPlainTap);
+    const double plain = PlainWindowKernel::serves(shape_) ? PlainWindowKernel::work(shape_) * kPlainRowTap : taps * kPlainTap;
     LayoutNeeds needs{may_be_plain() ? plain : kNoSuchKernel, 0, {node_.inputs[0]}};
     if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
     return needs;

@@ -144,7 +144,15 @@ inline void over_columns(Count n, F f) {
   if (c < n) f(Columns<0>(), c, n - c);
 }
 
-inline V larger(V x, V y) { return ((x > y) | (x != x)) ? x : y; }
+// A NaN in y stays in a maximum with it second; one in x is put back. A mask of all keeps GCC 12 from warning.
+inline V larger(V x, V y) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  const auto both = (V)_mm512_maskz_max_ps(0xFFFF, (__m512)x, (__m512)y);
+  return x != x ? x : both;
+#else
+  return ((x > y) | (x != x)) ? x : y;
+#endif
+}
 
 // Operators applied to a pool's result.
 template <class C>
@@ -195,27 +203,91 @@ void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, fl
   });
 }
 
-template <class F>
-inline void over_taps(float* d, const float* const* s, Count taps, Count n, F f, const float* factor) {
-  over_columns(n, [&](auto c, Count first, Count columns) {
-    using C = decltype(c);
-    V v[C::vectors];
-    for (Count k = 0; k < C::vectors; ++k) v[k] = C::load(s[0] + first + k * kLanes, columns);
-    for (Count t = 1; t < taps; ++t)
-      for (Count k = 0; k < C::vectors; ++k) v[k] = f(C::load(s[t] + first + k * kLanes, columns), v[k]);
-    for (Count k = 0; k < C::vectors; ++k) {
-      if (factor != nullptr) v[k] *= C::load(factor + first + k * kLanes, columns);
-      C::store(d + first + k * kLanes, v[k], columns);
+// How taps are combined in some vectors of a row.
+template <Count kVectors>
+struct Sums {
+  V all[kVectors];
+  explicit Sums(const V* first) { std::copy_n(first, kVectors, all); }
+  void add(const V* x) {
+    for (Count k = 0; k < kVectors; ++k) all[k] += x[k];
+  }
+  void add(const V* x, const V* y) { add(x), add(y); }
+  V result(Count k) const { return all[k]; }
+};
+#if REWRIGHT_VECTOR_BYTES == 64
+// Maxima without regard to NaN, and where there was one: two taps are asked at once.
+template <Count kVectors>
+struct Maxima {
+  __m512 all[kVectors];
+  __mmask16 unordered[kVectors] = {};
+  explicit Maxima(const V* first) {
+    for (Count k = 0; k < kVectors; ++k) all[k] = (__m512)first[k];
+  }
+  void add(const V* x) { add(x, x); }
+  void add(const V* x, const V* y) {
+    for (Count k = 0; k < kVectors; ++k) {
+      const auto a = (__m512)x[k], b = (__m512)y[k];
+      all[k] = _mm512_maskz_max_ps(0xFFFF, b, _mm512_maskz_max_ps(0xFFFF, a, all[k]));  // NaN in the second stays
+      unordered[k] = _kor_mask16(unordered[k], _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q));
     }
-  });
+  }
+  V result(Count k) const {
+    return (V)_mm512_mask_mov_ps(all[k], unordered[k], _mm512_set1_ps(std::numeric_limits<float>::quiet_NaN()));
+  }
+};
+#else
+template <Count kVectors>
+struct Maxima {
+  V all[kVectors];
+  explicit Maxima(const V* first) { std::copy_n(first, kVectors, all); }
+  void add(const V* x) {
+    for (Count k = 0; k < kVectors; ++k) all[k] = larger(x[k], all[k]);
+  }
+  void add(const V* x, const V* y) { add(x), add(y); }
+  V result(Count k) const { return all[k]; }
+};
+#endif
+
+// Up to four vectors from column `first` on, of which the last one may begin earlier, so that it ends with the row.
+template <template <Count> class Combined, Count kVectors, class Load, class Store>
+inline void taps_of_vectors(Count first, Count last, Count taps, const Load& load, const Store& store) {
+  Count at[kVectors];
+  for (Count k = 0; k < kVectors; ++k) at[k] = std::min(first + k * kLanes, last);
+  V x[kVectors], y[kVectors];
+  const auto read = [&](Count t, V* to) {
+    for (Count k = 0; k < kVectors; ++k) to[k] = load(t, at[k]);
+  };
+  read(0, x);
+  Combined<kVectors> all(x);
+  Count t = 1;
+  for (; t + 2 <= taps; t += 2) read(t, x), read(t + 1, y), all.add(x, y);
+  if (t < taps) read(t, x), all.add(x);
+  for (Count k = 0; k < kVectors; ++k) store(at[k], all.result(k));
 }
-void taps_maximum(float* d, const float* const* s, Count taps, Count n) {
-  over_taps(
-      d, s, taps, n, [](V x, V y) { return larger(x, y); }, nullptr);
+template <template <Count> class Combined>
+inline void over_taps(float* d, const float* const* s, Count taps, Count n, const float* factor) {
+  if (n < kLanes) {
+    const auto read = [&](Count t, Count) { return load_some(s[t], n); };
+    return taps_of_vectors<Combined, 1>(
+        0, 0, taps, read, [&](Count, V v) { store_some(d, factor == nullptr ? v : v * load_some(factor, n), n); });
+  }
+  const auto read = [&](Count t, Count at) { return load(s[t] + at); };
+  const auto write = [&](Count at, V v) { store(d + at, factor == nullptr ? v : v * load(factor + at)); };
+  for (Count first = 0; first < n; first += 4 * kLanes) {
+    const Count last = n - kLanes, left = n - first;
+    if (left > 3 * kLanes)
+      taps_of_vectors<Combined, 4>(first, last, taps, read, write);
+    else if (left > 2 * kLanes)
+      taps_of_vectors<Combined, 3>(first, last, taps, read, write);
+    else if (left > kLanes)
+      taps_of_vectors<Combined, 2>(first, last, taps, read, write);
+    else
+      taps_of_vectors<Combined, 1>(first, last, taps, read, write);
+  }
 }
+void taps_maximum(float* d, const float* const* s, Count taps, Count n) { over_taps<Maxima>(d, s, taps, n, nullptr); }
 void taps_sum(float* d, const float* const* s, Count taps, Count n, const float* factor) {
-  over_taps(
-      d, s, taps, n, [](V x, V y) { return x + y; }, factor);
+  over_taps<Sums>(d, s, taps, n, factor);
 }
 
 // Some rows of results of some outputs, from column `first` on, in registers.
@@ -300,6 +372,8 @@ inline void separate_by(float* d, Count d_stride, const float* s, Count n) {
 }
 void separate(float* d, Count d_stride, const float* s, Count step, Count n) {
   if (step == 2) return separate_by<2>(d, d_stride, s, n);
+  if (step == 3) return separate_by<3>(d, d_stride, s, n);
+  if (step == 4) return separate_by<4>(d, d_stride, s, n);
   for (Count p = 0; p < step; ++p)
     for (Count i = 0; i < n; ++i) d[p * d_stride + i] = s[i * step + p];
 }

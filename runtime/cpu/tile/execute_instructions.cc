@@ -129,7 +129,8 @@ void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) c
           evaluate_rows(c, rows, tile);
           has_rows = true;
         }
-        with_loops(c, block.instructions[r], [&](const auto&, auto zero) { select_span<decltype(zero)>(c, b, r, tile); });
+        with_loops(c, block.instructions[r],
+                   [&](const auto& loops, auto zero) { select_span<decltype(zero)>(c, b, r, tile, loops); });
         break;
       default:
         compute(c, b, r, tile.size);
@@ -272,19 +273,29 @@ void Executor<R>::repeat(Context& c, const Instruction& i, int r, T* d, const T*
 }
 
 template <class R>
-template <class T>
-void Executor<R>::select_span(const Context& c, int b, int r, const Tile& tile) const {
+template <class T, class M>
+void Executor<R>::select_span(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
   const Instruction& i = instruction(c, b, r);
   T* const d = values<T>(c, b, r);
-  const T *const within = values<T>(c, b, i.arguments[0]), *const outside = values<T>(c, b, i.arguments[1]);
+  // Of a constant one value is read, not a tile of them.
+  const auto part = [&](int argument) {
+    const bool is_constant = instruction(c, b, i.arguments[argument]).kind == In::kConstant;
+    return [=, &loops, from = values<T>(c, b, i.arguments[argument])](Count first, Count last) {
+      if (is_constant && last - first > kShortRow)
+        loops.fill(d + first, *from, last - first);
+      else
+        std::copy(from + first, from + last, d + first);
+    };
+  };
+  const auto within = part(0), outside = part(1);
   const Count origin = start(i.affine, c);
   const std::int64_t* row = i.child < 0 ? nullptr : integers(c, i.child, i.other);
   for_each_row(i.affine, tile, [&](Count at, Count to, Count step, Count n) {
     const Count begin = saturated_sum(origin + at, row == nullptr ? 0 : *row++);
     const auto [first, last] = i.number == 1 ? zeros(begin, step, n) : negatives(begin, step, n);
-    std::copy_n(outside + to, first, d + to);
-    std::copy_n(within + to + first, last - first, d + to + first);
-    std::copy_n(outside + to + last, n - last, d + to + last);
+    outside(to, to + first);
+    within(to + first, to + last);
+    outside(to + last, to + n);
   });
 }
 

@@ -85,8 +85,8 @@ class Executor final : public TileProgram {
   void fill_once(Context& c, int b, int r, T* d, T value, const Tile& tile, const Elements<T, M>& loops) const;
   template <class T>
   void repeat(Context& c, const Instruction& i, int r, T* d, const T* row, const Tile& tile) const;
-  template <class T>
-  void select_span(const Context& c, int b, int r, const Tile& tile) const;
+  template <class T, class M>
+  void select_span(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const;
   template <class T>
   void indices(Context& c, int b, int r, const Tile& tile, const IntegerFunctions<T>& loops) const;
   void evaluate_rows(Context& c, int b, const Tile& tile) const;

@@ -1,4 +1,4 @@
-// Loops of functions of reals: SLEEF's, except exp, sigmoid, tanh and erf on floats, which are hot and have short polynomials.
+// Loops of functions of reals: SLEEF's, except some on floats, which are hot or have short polynomials.
 #pragma once
 
 #include <immintrin.h>
@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "expressions/power_of_two.h"
+#include "runtime/cpu/base/arcs_impl.h"
 #include "runtime/cpu/base/error_function_impl.h"
 #include "runtime/cpu/base/exponential_impl.h"
 #include "runtime/cpu/base/tanh_impl.h"
@@ -114,6 +115,10 @@ void erf_f32(float* d, const float* a, Count n) {
     d[i] = x > 3.925f ? 1.0f : x < -3.925f ? -1.0f : inside;
   }
 }
+
+void asin_f32(float* d, const float* a, Count n) { map(d, a, n, arc_sine); }
+void acos_f32(float* d, const float* a, Count n) { map(d, a, n, arc_cosine); }
+void atan_f32(float* d, const float* a, Count n) { map(d, a, n, arc_tangent); }
 
 template <class R>
 void absolute(R* d, const R* a, Count n) {
@@ -262,9 +267,9 @@ REWRIGHT_SLEEF_LOOP_OF(double, F64, exp, u10)
 REWRIGHT_SLEEF_LOOP_OF(double, F64, tanh, u10)
 REWRIGHT_SLEEF_LOOP(log, u10)
 REWRIGHT_SLEEF_LOOP_OF(double, F64, erf, u10)
-REWRIGHT_SLEEF_LOOP(asin, u10)
-REWRIGHT_SLEEF_LOOP(acos, u10)
-REWRIGHT_SLEEF_LOOP(atan, u10)
+REWRIGHT_SLEEF_LOOP_OF(double, F64, asin, u10)
+REWRIGHT_SLEEF_LOOP_OF(double, F64, acos, u10)
+REWRIGHT_SLEEF_LOOP_OF(double, F64, atan, u10)
 REWRIGHT_SLEEF_LOOP(sinh, u10)
 REWRIGHT_SLEEF_LOOP(cosh, u10)
 REWRIGHT_SLEEF_LOOP(asinh, u10)
@@ -326,19 +331,22 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
     if (&f == &fn::sigmoid) return sigmoid_f32;
     if (&f == &fn::tanh) return tanh_f32;
     if (&f == &fn::erf) return erf_f32;
+    if (&f == &fn::asin) return asin_f32;
+    if (&f == &fn::acos) return acos_f32;
+    if (&f == &fn::atan) return atan_f32;
   } else {
     if (&f == &fn::exp) return static_cast<Unary>(sleef_exp);
     if (&f == &fn::sigmoid) return sigmoid_f64;
     if (&f == &fn::tanh) return static_cast<Unary>(sleef_tanh);
     if (&f == &fn::erf) return static_cast<Unary>(sleef_erf);
+    if (&f == &fn::asin) return static_cast<Unary>(sleef_asin);
+    if (&f == &fn::acos) return static_cast<Unary>(sleef_acos);
+    if (&f == &fn::atan) return static_cast<Unary>(sleef_atan);
   }
   const struct {
     const Function* function;
     Unary loop;
   } table[] = {{&fn::log, sleef_log},
-               {&fn::asin, sleef_asin},
-               {&fn::acos, sleef_acos},
-               {&fn::atan, sleef_atan},
                {&fn::sinh, sleef_sinh},
                {&fn::cosh, sleef_cosh},
                {&fn::asinh, sleef_asinh},
