@@ -299,6 +299,26 @@ class KeptBoxes {
   std::vector<Group> groups_;
 };
 
+// Sorts the entries from `first` on as far as needed: some of the least, which stand before all others then. Returns how far.
+std::size_t sort_some(std::vector<Numbered>& entries, std::size_t first) {
+  constexpr std::size_t kFirst = 128, kWorthChoosing = 4;
+  const auto before = [](const Numbered& a, const Numbered& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; };
+  const std::size_t some = std::max(kFirst, first), rest = entries.size() - first;
+  const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(first);
+  if (rest > kWorthChoosing * some) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(some);
+    std::nth_element(begin, end, entries.end(), before);
+    std::sort(begin, end, before);
+    return first + some;
+  }
+  if (first > 0) {
+    std::sort(begin, entries.end(), before);
+  } else {
+    sort_by_keys(entries);
+  }
+  return entries.size();
+}
+
 // For each class of each batch: the boxes by falling score, without those that overlap a better one too much.
 void run_non_max_suppression(Call& call) {
   const Tensor &boxes = call.tensor(0), &scores = call.tensor(1);
@@ -320,10 +340,11 @@ void run_non_max_suppression(Call& call) {
       order.clear();
       for (std::int64_t i = 0; i < s[2]; ++i)
         if (!has_least || score[i] > least) order.push_back({in_order(-score[i]), i});
-      sort_by_keys(order);
       KeptBoxes kept(overlap_limit);
-      for (const Numbered& next : order) {
-        if (static_cast<std::int64_t>(kept.size()) >= most) break;
+      std::size_t sorted = 0;
+      for (std::size_t n = 0; n < order.size() && static_cast<std::int64_t>(kept.size()) < most; ++n) {
+        if (n == sorted) sorted = sort_some(order, n);
+        const Numbered& next = order[n];
         if (kept.add(box_at(places, static_cast<std::size_t>(batch * b[1] + next.at), centered)))
           selected.insert(selected.end(), {batch, group, next.at});
       }

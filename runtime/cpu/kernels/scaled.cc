@@ -1,6 +1,6 @@
-// Bounded linear functions of one tensor, with numbers by channel (a batch normalization alone, HardSigmoid, Clip), and two
-// slopes that meet at 0 (LeakyRelu, PRelu): one loop, where the tile engine has one for each operation. Numbers may be computed
-// when the step runs, as statistics of a batch are.
+// Bounded linear functions of one tensor, with numbers by channel (a batch normalization alone, HardSigmoid, Clip), two
+// slopes that meet at 0 (LeakyRelu, PRelu), and linear functions of integers of 8 bits (DequantizeLinear): one loop, where the
+// tile engine has one for each operation. Numbers may be computed when the step runs, as statistics of a batch are.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,6 +36,7 @@ struct ScaledForm {
   Numbers center = number(0), factor = number(1), shift = number(-0.0);  // x + -0 is x
   bool has_center = false, has_factor = false, has_shift = false;
   bool two_slopes = false;
+  bool of_integers = false;  // of 8 bits
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 
   bool bounded() const {
@@ -46,6 +47,8 @@ struct ScaledForm {
   bool by_channel() const { return center.by_channel || factor.by_channel || shift.by_channel; }
   bool is_known() const { return center.is_known && factor.is_known && shift.is_known; }
 };
+
+bool is_byte(DataType type) { return type == DataType::kUint8 || type == DataType::kInt8; }
 
 template <class F>
 Numbers each(const Numbers& a, const Numbers& b, F f) {
@@ -62,7 +65,10 @@ class ScaledReader {
   std::optional<ScaledForm> read(const Element& e) const {
     switch (e->kind) {
       case Kind::kRead:
-        return read_operand(*e);
+        return read_operand(*e, false);
+      case Kind::kConvert:
+        if (e->scalar != Scalar::kReal || e->arguments[0]->kind != Kind::kRead) return std::nullopt;
+        return read_operand(*e->arguments[0], true);
       case Kind::kAdd:
         if (auto slopes = two_slopes(*e)) return slopes;
         return with_number(*e, [](ScaledForm f, const Numbers& c) { return added(std::move(f), c); });
@@ -119,14 +125,16 @@ class ScaledReader {
  private:
   Sizes sizes_of(const Numbers& numbers) const { return numbers.by_channel ? Sizes{sizes_[axis_]} : Sizes(); }
 
-  std::optional<ScaledForm> read_operand(const ElementNode& e) const {
+  std::optional<ScaledForm> read_operand(const ElementNode& e, bool of_integers) const {
     const ValueId value = e_.operands[static_cast<std::size_t>(e.operand)];
     const ValueInfo& info = planner_.info(value);
-    if (e.zero_outside || planner_.constant(value) || info.type != DataType::kFloat || info.sizes != sizes_ ||
+    const bool fits = of_integers ? is_byte(info.type) : info.type == DataType::kFloat;
+    if (e.zero_outside || planner_.constant(value) || !fits || info.sizes != sizes_ ||
         !at_result_position(e, e_.position, sizes_))
       return std::nullopt;
     ScaledForm result;
     result.operand = e.operand;
+    result.of_integers = of_integers;
     return result;
   }
 
@@ -207,6 +215,7 @@ class ScaledReader {
         result.operand = positive->operand;
         result.factor = *slope;
         result.two_slopes = true;
+        result.of_integers = positive->of_integers;
         return result;
       }
     }
@@ -229,9 +238,10 @@ struct ChannelNumbers {
 class ScaledKernel final : public Kernel {
  public:
   // The tensor is [..., channels, row], and input `operand` of the step.
-  ScaledKernel(const ScaledForm& form, std::array<ChannelNumbers, 3> numbers, int operand, Count rows, Count channels,
-               Count row, const ScalingLoops& loops)
+  ScaledKernel(const ScaledForm& form, DataType type, std::array<ChannelNumbers, 3> numbers, int operand, Count rows,
+               Count channels, Count row, const ScalingLoops& loops)
       : numbers_(std::move(numbers)),
+        type_(type),
         operand_(static_cast<std::size_t>(operand)),
         rows_(rows),
         channels_(channels),
@@ -247,17 +257,22 @@ class ScaledKernel final : public Kernel {
 
   void run(const Call& call) const override {
     float* const numbers = evaluate(call);
-    const auto* const x = reinterpret_cast<const float*>(call.inputs[operand_]);
+    const std::byte* const x = call.inputs[operand_];
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const Count parts = (row_ + kPart - 1) / kPart;
     call.workers.for_each(rows_ * parts, static_cast<double>(rows_ * row_) / kElements, [&](Count unit, int) {
       const Count row = unit / parts, first = unit % parts * kPart, at = row * row_ + first, n = std::min(kPart, row_ - first);
       const float *const center = numbers + row % channels_, *const factor = center + channels_,
                          *const shift = factor + channels_;
-      if (two_slopes_)
-        loops_.two_slopes(y + at, x + at, n, *factor);
+      const ScalingLoops::Scaling scaling{*center, *factor, *shift, low_, high_};
+      if (type_ == DataType::kUint8)
+        loops_.scale_uint8(y + at, reinterpret_cast<const std::uint8_t*>(x) + at, n, scaling);
+      else if (type_ == DataType::kInt8)
+        loops_.scale_int8(y + at, reinterpret_cast<const std::int8_t*>(x) + at, n, scaling);
+      else if (two_slopes_)
+        loops_.two_slopes(y + at, reinterpret_cast<const float*>(x) + at, n, *factor);
       else
-        loops_.scale(y + at, x + at, n, {*center, *factor, *shift, low_, high_});
+        loops_.scale(y + at, reinterpret_cast<const float*>(x) + at, n, scaling);
     });
   }
 
@@ -279,6 +294,7 @@ class ScaledKernel final : public Kernel {
   }
 
   std::array<ChannelNumbers, 3> numbers_;
+  DataType type_;
   std::size_t operand_;
   Count rows_, channels_, row_;
   bool two_slopes_;
@@ -334,8 +350,9 @@ bool plan_scaled(Planner& planner, const Expression& e) {
     if (!form) continue;
     const bool by_channel = form->by_channel();
     // A number for each long row is worth a loop as well: the tile engine repeats it in memory.
-    if (!is_worth_a_loop(e.element) && !(by_channel && row >= kLongRow)) return false;
-    if (form->is_plain() || !(by_channel || form->bounded() || form->two_slopes) || !has_exact_bounds(*form)) return false;
+    if (!is_worth_a_loop(e.element) && !form->of_integers && !(by_channel && row >= kLongRow)) return false;
+    if (form->is_plain() || !has_exact_bounds(*form)) return false;
+    if (form->of_integers ? form->two_slopes : !(by_channel || form->bounded() || form->two_slopes)) return false;
     if (by_channel && row < kShortRow) return false;
     const Count all = element_count(out.sizes), length = by_channel ? row : all;
     const bool has_all = std::find(e.operands.begin(), e.operands.end(), kNoValue) == e.operands.end();
@@ -349,11 +366,11 @@ bool plan_scaled(Planner& planner, const Expression& e) {
       if (!form->is_known() || v == operand) inputs.push_back(planner.storage(v, kPlain));
     const int place = form->is_known() ? 0 : form->operand, x = inputs[static_cast<std::size_t>(place)],
               y = planner.add_value(e.result, kPlain);
-    Step& step = planner.add_step(
-        std::make_unique<ScaledKernel>(*form, std::move(*numbers), place, all / length, by_channel ? out.sizes[axis] : 1,
-                                       length, loops_for<ScalingLoops>(planner.options().isa)),
-        std::move(inputs), {y});
-    if (!planner.options().replacements.empty()) step.read_in_place = {x};
+    Step& step = planner.add_step(std::make_unique<ScaledKernel>(*form, planner.info(operand).type, std::move(*numbers), place,
+                                                                 all / length, by_channel ? out.sizes[axis] : 1, length,
+                                                                 loops_for<ScalingLoops>(planner.options().isa)),
+                                  std::move(inputs), {y});
+    if (!planner.options().replacements.empty() && !form->of_integers) step.read_in_place = {x};
     return true;
   }
   return false;

@@ -17,6 +17,8 @@ struct ScalingLoops {
   };
   // d[c] = (s[c] - center) * factor + shift, not below `low`, not above `high`; NaN stays NaN
   void (*scale)(float* d, const float* s, Count n, const Scaling& by);
+  void (*scale_uint8)(float* d, const std::uint8_t* s, Count n, const Scaling& by);
+  void (*scale_int8)(float* d, const std::int8_t* s, Count n, const Scaling& by);
   // d[c] = s[c], or s[c] * slope where s[c] < 0
   void (*two_slopes)(float* d, const float* s, Count n, float slope);
   // The sum of a row less `center`, of its squares, and of its magnitudes.

@@ -9,14 +9,19 @@ namespace {
 
 using Count = ScalingLoops::Count;
 
-void scale(float* d, const float* s, Count n, const ScalingLoops::Scaling& by) {
+template <class T>
+inline void scale_elements(float* d, const T* s, Count n, const ScalingLoops::Scaling& by) {
   const float center = by.center, factor = by.factor, shift = by.shift, low = by.low, high = by.high;
 #pragma GCC ivdep
   for (Count c = 0; c < n; ++c) {
-    const float x = (s[c] - center) * factor + shift, above = low > x ? low : x;  // in this order NaN passes through
+    const float x = (static_cast<float>(s[c]) - center) * factor + shift;
+    const float above = low > x ? low : x;  // in this order NaN passes through
     d[c] = high < above ? high : above;
   }
 }
+void scale(float* d, const float* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
+void scale_uint8(float* d, const std::uint8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
+void scale_int8(float* d, const std::int8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
 
 void two_slopes(float* d, const float* s, Count n, float slope) {
 #pragma GCC ivdep
@@ -96,7 +101,8 @@ void quantize(std::uint8_t* d, const float* s, Count n, const ScalingLoops::Quan
   }
 }
 
-constexpr ScalingLoops kTable{scale, two_slopes, sum, sum_of_squares, sum_of_magnitudes, extremes, quantize};
+constexpr ScalingLoops kTable{scale,          scale_uint8,       scale_int8, two_slopes, sum,
+                              sum_of_squares, sum_of_magnitudes, extremes,   quantize};
 
 }  // namespace
 
