@@ -97,6 +97,32 @@ TEST_CASE("pools") {
   }
 }
 
+TEST_CASE("pools of long rows and wide windows, with numbers that are none") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::size_t rank = 1 + seed % 3;
+    Sizes x{1, b.pick(1, 20)};
+    for (std::size_t a = 0; a < rank; ++a) x.push_back(a + 1 == rank ? b.pick(20, 150) : b.pick(6, 9));
+    const ValueId input = b.input(x);
+    const bool average = b.pick(0, 1);
+    if (!average) {
+      auto elements = b.inputs[0].mutable_data<float>();
+      for (const float special : {std::nanf(""), HUGE_VALF, -HUGE_VALF})
+        elements[static_cast<std::size_t>(b.pick(0, std::ssize(elements) - 1))] = special;
+    }
+    Indices kernel = b.list(rank, 1, 5);
+    kernel.back() = b.pick(1, 20);
+    Indices before, behind;
+    for (const Index& size : kernel)
+      before.push_back(b.pick(0, size.value() - 1)), behind.push_back(b.pick(0, size.value() - 1));
+    std::vector<std::pair<std::string, AttributeValue>> attributes{
+        {"kernel", kernel}, {"strides", b.list(rank, 1, 5)}, {"pads_begin", before}, {"pads_end", behind}};
+    if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
+    b.check(node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0]);
+  }
+}
+
 // Kernels without such tests of their own: pools, concatenations, moves, scatters, separable convolutions.
 TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

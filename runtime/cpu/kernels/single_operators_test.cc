@@ -176,3 +176,36 @@ TEST_CASE("normalization by neighbouring channels, also where these are few") {
             1e-5);
   }
 }
+
+TEST_CASE("dequantized bytes, by number, axis and block, and what stands behind") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const DataType type = seed % 2 ? DataType::kInt8 : DataType::kUint8;
+    Sizes sizes;
+    for (std::int64_t a = b.pick(1, 4); a > 0; --a) sizes.push_back(b.pick(1, 40));
+    const auto axis = static_cast<std::size_t>(b.pick(0, std::ssize(sizes) - 1));
+    const bool is_number = b.pick(0, 2) == 0;
+    const Sizes steps = is_number ? Sizes{} : Sizes{sizes[axis]};
+    std::vector<double> zeros(static_cast<std::size_t>(element_count(steps)));
+    for (double& zero : zeros) zero = static_cast<double>(b.pick(seed % 2 ? -128 : 0, seed % 2 ? 127 : 255));
+    std::vector<ValueId> operands{b.input(type, sizes), b.constant(steps, 0.001, 0.1)};
+    if (b.pick(0, 2) > 0) operands.push_back(b.graph.add_constant(Tensor::from_reals(type, steps, zeros)));
+    ValueId y = node(b.graph, "DequantizeLinear", operands, {{"axis", Index(axis)}})[0];
+    if (seed % 3 == 0) y = node(b.graph, "Relu", {y})[0];
+    if (seed % 7 == 0) y = node(b.graph, "LeakyRelu", {y})[0];
+    b.check(y, 1e-6);
+  }
+}
+
+TEST_CASE("spans of rows that are constants, in all types") {
+  const DataType types[]{DataType::kFloat, DataType::kUint8, DataType::kHalf, DataType::kInt64, DataType::kInt32};
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const ValueId x = b.input(types[seed % 5], {b.pick(1, 70), b.pick(1, 90)});
+    const Index k = b.pick(-20, 20);
+    ValueId y = node(b.graph, "Trilu", {x}, {{"k", k}, {"upper", b.pick(0, 1) == 1}})[0];
+    b.check(y);
+  }
+}

@@ -104,6 +104,36 @@ TEST_CASE("exponentials and tanh have the same bits with AVX2 and AVX-512") {
   }
 }
 
+TEST_CASE("inverse trigonometric functions are exact to a few units, and have the same bits with AVX2 and AVX-512") {
+  std::vector<float> x = {
+      0.0f,    -0.0f,    0.5f,      -0.5f, 1.0f,  -1.0f, std::nextafter(0.5f, 1.0f), std::nextafter(1.0f, 2.0f), 1e-40f,
+      -1e-20f, INFINITY, -INFINITY, NAN,   3e38f, -7.0f};
+  std::mt19937 random(4);
+  std::uniform_real_distribution<float> uniform(-1, 1), exponent(-30, 0);
+  while (x.size() < 9001) x.push_back(uniform(random)), x.push_back(std::exp2(exponent(random))), x.push_back(1 - x.back());
+  for (std::size_t i = 0; i < 3000; ++i) x.push_back(1 / x[i + 20]);
+  for (const Function* f : {&functions::asin, &functions::acos, &functions::atan}) {
+    CAPTURE(f->name);
+    std::vector<std::vector<float>> results;
+    for (const Isa isa : tested_isas()) {
+      std::vector<float> y(x.size());
+      real_loops<float>(isa).unary (*f)(y.data(), x.data(), static_cast<Count>(x.size()));
+      int wrong = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double argument = x[i];
+        wrong += !alike(y[i], f->real(&argument), 3e-7) || (y[i] == 0 && std::signbit(y[i]) != std::signbit(x[i]) && x[i] != 1);
+      }
+      CHECK(wrong == 0);
+      if (isa != Isa::kBaseline) results.push_back(std::move(y));  // multiplies and adds in two steps
+    }
+    int different = 0;
+    for (const std::vector<float>& y : results)
+      for (std::size_t i = 0; i < x.size(); ++i)
+        different += !std::isnan(y[i]) && std::bit_cast<std::uint32_t>(y[i]) != std::bit_cast<std::uint32_t>(results[0][i]);
+    CHECK(different == 0);
+  }
+}
+
 TEST_CASE("loops over reals agree with the functions' definitions") {
   std::mt19937 random(1);
   for (const Isa isa : tested_isas()) {
