@@ -68,10 +68,11 @@ class KnownNumbers {
     if (node.op == nullptr || node.op->random() || !value.shape_known || !is_served(value.type.type) ||
         !all_constant(value.type.shape))
       return std::nullopt;
+    if (element_count(values(value.type.shape)) == 0) return std::nullopt;
+    if (const Tensor known = planning::known_tensor(value)) return of_tensor(known);
     // Before constants are looked at: most nodes have another operand.
     const auto is_unknown = [&](ValueId v) { return v != kNoValue && !graph_.is_constant(v) && !computed_[v]; };
     if (std::any_of(node.inputs.begin(), node.inputs.end(), is_unknown)) return std::nullopt;
-    if (element_count(values(value.type.shape)) == 0) return std::nullopt;
     std::vector<double> inputs;
     for (const ValueId input : node.inputs) {
       const auto number = input == kNoValue ? std::optional(0.0) : of(input);
@@ -251,8 +252,11 @@ class Simplification {
 }  // namespace
 
 Graph with_known_numbers(Graph graph) {
-  bool any = false;
-  for (const auto& node : graph.nodes()) any = any || (node->op != nullptr && node->op->name() == "Where");
+  const auto is = [&](std::string_view name) {
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [&](const auto& node) { return node->op != nullptr && node->op->name() == name; });
+  };
+  const bool any = is("Where") || (is("MatMul") && is("Mul"));
   std::optional<Graph> simpler = any ? Simplification(graph).run() : std::nullopt;
   return simpler ? *std::move(simpler) : std::move(graph);
 }

@@ -87,7 +87,8 @@ TEST_CASE("Attention of ONNX without masks is one step") {
   std::vector<Tensor> inputs;
   for (int n = 0; n < 3; ++n) inputs.push_back(random_tensor(random, DataType::kFloat, {1, 4, 64, 32}));
   session->run(inputs);
-  const auto of_heads = [](const StepProfile& step) { return step.flops > 1e5; };
+  // Neither are keys scaled by themselves.
+  const auto of_heads = [](const StepProfile& step) { return step.flops > 1e3; };
   const auto& steps = session->profile();
   CHECK(std::count_if(steps.begin(), steps.end(), of_heads) == 1);
 }
