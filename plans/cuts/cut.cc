@@ -105,6 +105,13 @@ std::vector<std::optional<TensorType>> part_types(OperandTypes types, const Cut&
   return result;
 }
 
+std::string node_key(const Operator& op, const Attributes& attributes, OperandTypes types) {
+  std::string key(op.name());
+  for (const AttributeValue& value : attributes) key += " " + to_string(value);
+  for (const auto& type : types) key += type ? " " + to_string(*type) : " -";
+  return key;
+}
+
 CutProof prove(const std::vector<Rule>& rules) {
   for (const Rule& rule : rules) {
     proof::VerifyOptions options;
@@ -137,11 +144,13 @@ CutProof CutFinder::proof(const Operator& executed, const Attributes& attributes
   return {false, e.what()};
 }
 
-std::vector<Cut> CutFinder::find(const Operator& op, const Attributes& attributes, OperandTypes types) {
+const std::vector<Cut>& CutFinder::find(const Operator& op, const Attributes& attributes, OperandTypes types) {
+  std::string key = node_key(op, attributes, types);
+  if (const auto known = found_.find(key); known != found_.end()) return known->second;
   std::vector<Cut> result;
   for (Cut& cut : proposed_cuts(operators::specified(op), attributes, types))
     if (proof(op, attributes, types, cut).proved) result.push_back(std::move(cut));
-  return result;
+  return found_.emplace(std::move(key), std::move(result)).first->second;
 }
 
 }  // namespace rewright::plans

@@ -86,6 +86,9 @@ std::string to_string(const Cut& cut);  // "x cut along 0; w whole => y cut alon
 
 using OperandTypes = std::span<const std::optional<TensorType>>;  // nullopt: an optional operand that is absent
 
+// Equal for nodes that differ in the values of their operands alone.
+std::string node_key(const Operator& op, const Attributes& attributes, OperandTypes types);
+
 // Cuts that the denotation suggests, each axis of the first output and each variable that is summed over. Some of them may be
 // wrong: the proof decides. None for an operator without a denotation. Attributes are normalized.
 std::vector<Cut> proposed_cuts(const Operator& op, const Attributes& attributes, OperandTypes types);
@@ -110,16 +113,18 @@ struct CutProof {
 };
 CutProof prove(const std::vector<Rule>& rules);
 
-// The proposed cuts that are proved. Results are kept by what the rules say, so that equal layers are proved once.
+// The proposed cuts that are proved. They are kept for equal nodes, and proofs by what the rules say, so that layers of other
+// sizes are proved once, too.
 class CutFinder {
  public:
-  std::vector<Cut> find(const Operator& op, const Attributes& attributes, OperandTypes types);
+  const std::vector<Cut>& find(const Operator& op, const Attributes& attributes, OperandTypes types);
   CutProof proof(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut);
   std::size_t proofs() const { return proofs_.size(); }
 
  private:
   const CutProof& kept(const std::vector<Rule>& rules);
-  std::map<std::string, CutProof, std::less<>> proofs_;  // by the rules' text
+  std::map<std::string, CutProof, std::less<>> proofs_;         // by the rules' text
+  std::map<std::string, std::vector<Cut>, std::less<>> found_;  // by operator, attributes and types
 };
 
 }  // namespace rewright::plans

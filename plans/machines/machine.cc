@@ -86,10 +86,6 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
   if (cluster_ && description_.rings) rings_ = rings_over(cluster_->links(), nodes());
 }
 
-double Machine::seconds(double operations, double bytes) const {
-  return rates_.call_seconds + std::max(operations / rates_.operations_per_second, bytes / rates_.bytes_per_second);
-}
-
 std::string Machine::link_name(LinkNumber link) const {
   const bool of_cluster = link >= cluster_begin();
   const Network& network = of_cluster ? *cluster_ : *node_;

@@ -5,6 +5,7 @@
 //   machine.route(0, 5);                                    // the links that a message passes
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -23,6 +24,11 @@ namespace rewright::plans {
 struct DeviceRates {
   double operations_per_second = 0, bytes_per_second = 0;
   double call_seconds = 0;  // of an operator that does next to nothing
+
+  // Seconds of one operator by the roofline: the longer of its operations and its bytes, and the call.
+  double seconds(double operations, double bytes) const {
+    return call_seconds + std::max(operations / operations_per_second, bytes / bytes_per_second);
+  }
 };
 
 // The contents of a machine file.
@@ -54,8 +60,7 @@ class Machine {
   const ProfileModel* profile() const { return profile_.get(); }  // of a device, may be null
   const std::shared_ptr<const ProfileModel>& shared_profile() const { return profile_; }
 
-  // Seconds of one operator on one device by the roofline: the longer of its operations and its bytes, and the call.
-  double seconds(double operations, double bytes) const;
+  double seconds(double operations, double bytes) const { return rates_.seconds(operations, bytes); }  // of one operator
 
   // By number. Their vertices are those of their network.
   std::span<const Link> links() const { return links_; }

@@ -9,13 +9,6 @@ namespace rewright::plans {
 
 namespace {
 
-std::string key_of(const Node& node, const std::vector<std::optional<TensorType>>& types) {
-  std::string key = node.op ? node.op->name() : "opaque " + node.opaque_reason;
-  for (const AttributeValue& value : node.attributes) key += " " + to_string(value);
-  for (const auto& type : types) key += type ? " " + to_string(*type) : " -";
-  return key;
-}
-
 std::optional<std::int64_t> known(const Index& index) { return index.constant(); }
 
 // By operand.
@@ -119,7 +112,9 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   if (!node.op)
     if (const auto known = opaque_.find(node.opaque_reason); known != opaque_.end()) return known->second;
   const std::vector<std::optional<TensorType>> types = graph.operand_types(node);
-  std::string key = key_of(node, types);
+  std::string key = node.op ? node_key(*node.op, node.attributes, types)
+                            : "opaque " + node.opaque_reason + " " + std::to_string(node.inputs.size()) + " " +
+                                  std::to_string(node.outputs.size());
   for (const bool is_zero : zeros_among(graph, node)) key += is_zero ? " 0" : " ?";
   key += " " + std::to_string(std::bit_cast<std::uint64_t>(moved));
   const auto [at, is_new] = known_.try_emplace(std::move(key));

@@ -29,7 +29,7 @@ constexpr double kForExchanges = 0.3;        // of a turn's time
 class NetworkSearch {
  public:
   NetworkSearch(const PlannedGraph& planned, const Machine& machine, std::size_t cables, const PlanSearch& search)
-      : planned_(planned), given_(machine), search_(search), random_(search.seed) {
+      : planned_(planned), given_(machine), search_(search), choices_(machine.rates()), random_(search.seed) {
     if (machine.nodes() < 2 || machine.nodes() > kMostNodesJoined)
       throw Error(ErrorCode::kUsage,
                   "a network is found for 2 to " + std::to_string(kMostNodesJoined) + " nodes, and the machine has " +
@@ -45,7 +45,7 @@ class NetworkSearch {
   FoundNetwork run() {
     const std::vector<Topology> named = named_topologies(ports_);
     // The plan for a switch with all of a node's rate is often good on the others, too.
-    search_plan({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
+    add_plan({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
                 kForSwitch * search_.seconds);
     const Topology tree = fat_tree_of_like_cost(ports_);
     for (std::size_t k = 0; k < named.size(); ++k)
@@ -57,6 +57,7 @@ class NetworkSearch {
     Best& best = !joined_.any || (switched_.any && switched_.seconds() < joined_.seconds()) ? switched_ : joined_;
     result_.machine = std::move(best.machine), result_.name = std::move(best.name), result_.plan = std::move(best.plan);
     result_.plan.search_seconds = elapsed();
+    prove_plan(result_.plan, planned_);
     return std::move(result_);
   }
 
@@ -101,11 +102,11 @@ class NetworkSearch {
   }
 
   // Adds the best plan for a network that is found in this time to those that are known; returns the lower bound of all plans.
-  double search_plan(const NetworkDescription& network, double time) {
+  double add_plan(const NetworkDescription& network, double time) {
     PlanSearch search = search_;
     search.seconds = std::max(1.0, time);
     try {
-      known_.push_back(find_plan(planned_, machine_with(with(network)), search));
+      known_.push_back(search_plan(planned_, machine_with(with(network)), search, choices_));
       return known_.back().plan.predicted->lower_bound;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kMissing) throw;
@@ -116,7 +117,7 @@ class NetworkSearch {
 
   // The best plan for a network, of those that are known and that is found in this time; kept if it is the best.
   void plan_for(const Topology& topology, double time, Best& best) {
-    bounds_[topology.name] = search_plan(topology.network, time);
+    bounds_[topology.name] = add_plan(topology.network, time);
     consider_known(topology, best);
   }
 
@@ -188,6 +189,7 @@ class NetworkSearch {
   const PlannedGraph& planned_;
   const Machine& given_;
   const PlanSearch& search_;
+  PlanChoices choices_;  // the devices are the same on all networks
   Ports ports_;
   std::mt19937 random_;
   FoundNetwork result_;

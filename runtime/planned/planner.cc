@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "optimizer/costs/cost_model.h"
 #include "plans/groups/list_schedule.h"
 #include "plans/groups/refine.h"
 #include "plans/groups/step.h"
@@ -85,7 +84,8 @@ struct Candidate {
 // Plans for one machine and one model.
 class Planner {
  public:
-  Planner(const PlannedGraph& planned, const Machine& machine) : planned_(planned), machine_(machine) {}
+  Planner(const PlannedGraph& planned, const Machine& machine, PlanChoices& choices)
+      : planned_(planned), machine_(machine), choices_(choices) {}
 
   // `exchanging`: what a second of exchanging counts beside one of computing. Exchanges run beside computing, more or less.
   std::optional<Candidate> one_level(const std::string& strategy, double seconds, double exchanging) {
@@ -97,7 +97,7 @@ class Planner {
     options.memory = machine_.memory(), options.seconds = seconds;
     options.allowed = holdings_of(strategy, planned_);
     options.replaced = planned_.replaced;
-    auto result = fitting(planned_.graph, finder(machine_.devices(), 1), options, nullptr, 1);
+    auto result = fitting(planned_.graph, choices_.among(machine_.devices(), 1, false), options, nullptr, 1);
     if (result) result->plan.strategy = strategy;
     return result;
   }
@@ -149,7 +149,7 @@ class Planner {
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
-    ChoiceFinder choices(static_cast<std::int64_t>(groups), device_seconds(machine_, size), cuts_);
+    ChoiceFinder& choices = choices_.among(groups, size, false);
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(groups);
     set_links(machine_, size, groups, options, true);
@@ -231,11 +231,12 @@ class Planner {
     between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds;
     between.allowed = holdings_of(strategy, planned_);
     between.replaced = planned_.replaced;
-    level.partition = partition(planned_.graph, finder(groups, size), between);
+    level.partition = partition(planned_.graph, choices_.among(groups, size, size > 1), between);
     if (!level.partition.found) return level;
     level.group = group_graph(planned_.graph, level.partition, between, 0);
     level.work = planned_group(planned_, level.group);
-    level.choices = std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), device_seconds(machine_), cuts_);
+    level.choices =
+        std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), device_seconds(machine_.rates()), choices_.cuts());
     for (const auto& [n, exchange] : level.group.exchanges) {
       const Node& node = *level.group.graph.nodes()[n];
       const TensorType& type = level.group.graph.value(node.outputs[0]).type;
@@ -259,17 +260,6 @@ class Planner {
     const auto [at, is_new] = all_to_all_.try_emplace({groups, across});
     if (is_new) at->second = all_to_all_share(machine_, groups, across, options);
     options.all_to_all = at->second;
-  }
-
-  // The finder for graphs that are cut among so many groups of so many processes.
-  ChoiceFinder& finder(std::size_t groups, std::size_t size) {
-    auto& known = finders_[groups];
-    if (!known) {
-      const auto count = static_cast<std::int64_t>(groups);
-      known = std::make_unique<ChoiceFinder>(count, device_seconds(machine_, size), cuts_);
-      if (size > 1) known->keep_only([count](const NodeChoice& c) { return why_not_alike(c, count).empty(); });
-    }
-    return *known;
   }
 
   Candidate simulated(const Work& work, const Partition& found, const PartitionOptions& options, std::size_t groups) {
@@ -366,8 +356,7 @@ class Planner {
 
   const PlannedGraph& planned_;
   const Machine& machine_;
-  std::shared_ptr<CutFinder> cuts_ = std::make_shared<CutFinder>();
-  std::map<std::size_t, std::unique_ptr<ChoiceFinder>> finders_;            // by number of groups
+  PlanChoices& choices_;
   std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;     // by strategy, number of groups and `exchanging`
   std::map<std::pair<std::size_t, bool>, distribution::PairLimits> pairs_;  // by number of groups; between them
   std::map<std::pair<std::size_t, bool>, double> all_to_all_;               // as well; all_to_all_share()
@@ -407,8 +396,8 @@ std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool ha
 // The plans found so far, and what is tried next.
 class Search {
  public:
-  Search(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search)
-      : planner_(planned, machine),
+  Search(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search, PlanChoices& choices)
+      : planner_(planned, machine, choices),
         machine_(machine),
         search_(search),
         groups_(search.groups > 0 ? search.groups : machine.nodes()) {
@@ -541,8 +530,15 @@ void consider_pipelines(const PlannedGraph& planned, const Machine& machine, con
 }  // namespace
 
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
+  PlanChoices choices(machine.rates());
+  FoundPlan result = search_plan(planned, machine, search, choices);
+  prove_plan(result, planned);
+  return result;
+}
+
+FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search, PlanChoices& choices) {
   if (is_pipeline(search.strategy)) return find_pipeline(planned, machine, search);
-  Search searching(planned, machine, search);
+  Search searching(planned, machine, search, choices);
   FoundPlan result;
   std::optional<Error> problem;
   try {
@@ -552,14 +548,18 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
     problem = e;  // nothing fits into the memory: stages may
   }
   if (search.strategy == "auto") consider_pipelines(planned, machine, search, searching.elapsed(), !problem, result);
-  if (result.plan.pipeline) return result;
-  if (problem) throw *problem;
-  const PlannedGraph divided = divided_by(result.plan, planned);
-  const plans::PlanCheck proof = check_plan(result.plan, divided.graph, divided.replaced);
-  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
-  result.rules = proof.rules;
-  result.proof_seconds = searching.elapsed() - result.search_seconds;
+  if (problem && !result.plan.pipeline) throw *problem;
   return result;
+}
+
+void prove_plan(FoundPlan& found, const PlannedGraph& planned) {
+  if (found.plan.pipeline) return;
+  const auto begin = std::chrono::steady_clock::now();
+  const PlannedGraph divided = divided_by(found.plan, planned);
+  const plans::PlanCheck proof = check_plan(found.plan, divided.graph, divided.replaced);
+  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
+  found.rules = proof.rules;
+  found.proof_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 PlanPrediction prediction_of(Simulation& simulation) {
@@ -573,27 +573,19 @@ PlanPrediction prediction_of(Simulation& simulation) {
   return result;
 }
 
-OperatorSeconds device_seconds(const Machine& machine, std::size_t parts) {
-  return [&machine, share = 1 / static_cast<double>(parts)](const Operator& op, const Attributes& attributes,
-                                                            OperandTypes types, double moved) {
-    const OperatorTraits traits = operator_traits(op, attributes, types);
-    return traits.free ? 0.0 : machine.seconds(traits.operations * share, traits.bytes * moved * share);
-  };
-}
-
 void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {
   if (plan.pipeline) return simulate_pipeline_plan(simulation, plan, planned);
   PartitionOptions options;
   if (!plan.within) {
     options.processes = plan.processes, options.replaced = planned.replaced, options.pairs = pair_limits(plan);
-    const Partition whole =
-        with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes, device_seconds(simulation.machine()));
+    const Partition whole = with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes,
+                                         device_seconds(simulation.machine().rates()));
     return simulate(simulation, planned.graph, whole, options, nullptr, 1, {});
   }
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
   options.processes = plan.within->processes, options.replaced = group.replaced, options.pairs = pair_limits(*plan.within);
-  const Partition inner =
-      with_seconds(partition_within(*plan.within, group), group.graph, options.processes, device_seconds(simulation.machine()));
+  const Partition inner = with_seconds(partition_within(*plan.within, group), group.graph, options.processes,
+                                       device_seconds(simulation.machine().rates()));
   simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes), pair_limits(plan));
 }
 

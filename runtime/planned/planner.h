@@ -13,6 +13,7 @@
 #include "plans/groups/refine.h"
 #include "plans/machines/machine.h"
 #include "plans/simulation/simulation.h"
+#include "runtime/planned/plan_choices.h"
 #include "runtime/planned/planned_graph.h"
 
 namespace rewright::runtime {
@@ -41,11 +42,13 @@ struct FoundPlan {
   bool timed_out = false;
 };
 
-// Throws Error(kUsage) for a strategy that there is not, Error(kMissing) if nothing fits into the machine's memory.
+// Throws Error(kUsage) for a strategy that there is not, Error(kMissing) if nothing fits into the machine's memory, and
+// Error(kUnsupported) if the plan is not proved.
 FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search);
-
-// The price of an operator on one of `parts` devices that share the work evenly, by the machine's roofline.
-plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::size_t parts = 1);
+// The two parts of it, for several machines with the same devices: the plan is not proved yet, unless it is a pipeline.
+FoundPlan search_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search,
+                      PlanChoices& choices);
+void prove_plan(FoundPlan& found, const PlannedGraph& planned);
 
 // The results of a simulation that was run.
 plans::PlanPrediction prediction_of(plans::Simulation& simulation);

@@ -54,7 +54,7 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
   plans::PartitionOptions options;
   options.processes = static_cast<std::int64_t>(machine.devices());
   options.latency = 1e-7, options.seconds_per_byte = 1e-8;
-  plans::ChoiceFinder choices(options.processes, device_seconds(machine));
+  plans::ChoiceFinder choices(options.processes, device_seconds(machine.rates()));
   const std::vector<double> moved = plans::moved_shares(graph);
   Partition partition;
   partition.given.resize(graph.value_count()), partition.nodes.resize(graph.nodes().size());
