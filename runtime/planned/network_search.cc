@@ -22,9 +22,10 @@ using plans::Machine, plans::MachineDescription, plans::NetworkDescription, plan
 constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kMostExchanges = 400;  // of two cables' ends
 constexpr double kLeastGain = 1e-3;          // of a turn
-constexpr double kForSwitch = 0.2;           // of the time: a plan for a switch, ...
-constexpr double kForNamed = 0.6;            // ... and by then plans for rings, tori and a fat tree
-constexpr double kForExchanges = 0.3;        // of a turn's time
+// Of the time, until a part of the search ends.
+constexpr double kForSwitch = 0.3, kForTree = 0.45, kForNamed = 0.65;
+constexpr std::size_t kMostNamed = 2;  // rings and tori that plans are searched for; the others get those
+constexpr double kForExchanges = 0.3;  // of a turn's time
 
 class NetworkSearch {
  public:
@@ -44,17 +45,21 @@ class NetworkSearch {
 
   FoundNetwork run() {
     const std::vector<Topology> named = named_topologies(ports_);
-    // The plan for a switch with all of a node's rate is often good on the others, too.
-    add_plan({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
-                kForSwitch * search_.seconds);
+    // The plans for a switch with all of a node's rate are often good on the others, too.
+    add_plans({ports_.latency, ports_.bytes_per_second * static_cast<double>(ports_.each), "switch"},
+              kForSwitch * search_.seconds);
     const Topology tree = fat_tree_of_like_cost(ports_);
-    for (std::size_t k = 0; k < named.size(); ++k)
-      plan_for(named[k], (kForNamed * search_.seconds - elapsed()) / static_cast<double>(named.size() + 1 - k), joined_);
-    plan_for(tree, kForNamed * search_.seconds - elapsed(), switched_);
+    plan_for(tree, kForTree * search_.seconds - elapsed(), switched_);
+    for (const Topology& topology : named) consider_known(topology, joined_);
+    plan_for_best(named);
     if (joined_.any) take_turns();
+    for (const Topology& topology : named) consider_known(topology, joined_);
     consider_known(tree, switched_);
     if (!joined_.any && !switched_.any) throw *nothing_fits_;
-    Best& best = !joined_.any || (switched_.any && switched_.seconds() < joined_.seconds()) ? switched_ : joined_;
+    const bool is_switched = !joined_.any || (switched_.any && switched_.seconds() < joined_.seconds());
+    Best& best = is_switched ? switched_ : joined_;
+    double& bound = best.plan.plan.predicted->lower_bound;
+    if (bound == 0) bound = std::min(add_plans(*best.machine.cluster, 0), best.seconds());
     result_.machine = std::move(best.machine), result_.name = std::move(best.name), result_.plan = std::move(best.plan);
     result_.plan.search_seconds = elapsed();
     prove_plan(result_.plan, planned_);
@@ -71,12 +76,28 @@ class NetworkSearch {
     double seconds() const { return plan.plan.predicted->seconds; }
   };
 
+  // Searches for plans for the networks on which the known ones are best.
+  void plan_for_best(const std::vector<Topology>& named) {
+    const auto seconds = [&](const Topology& topology) {
+      const auto known = result_.networks.find(topology.name);
+      return known == result_.networks.end() ? std::numeric_limits<double>::infinity() : known->second;
+    };
+    std::vector<const Topology*> order;
+    for (const Topology& topology : named) order.push_back(&topology);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Topology* a, const Topology* b) { return seconds(*a) < seconds(*b); });
+    order.resize(std::min(order.size(), kMostNamed));
+    for (std::size_t k = 0; k < order.size(); ++k)
+      plan_for(*order[k], (kForNamed * search_.seconds - elapsed()) / static_cast<double>(order.size() - k), joined_);
+  }
+
   void take_turns() {
     for (std::size_t turn = 0; turn < kMostTurns && elapsed() < search_.seconds; ++turn) {
       const double before = joined_.seconds(), left = search_.seconds - elapsed();
       const std::optional<Topology> found = network_for(joined_.plan.plan, elapsed() + kForExchanges * left);
       if (!found) break;
       ++result_.turns;
+      considered_.erase(found->name);  // another network may have had it
       plan_for(*found, 0.5 * left, joined_);
       if (joined_.seconds() > before * (1 - kLeastGain)) break;
     }
@@ -101,12 +122,17 @@ class NetworkSearch {
     return simulation.seconds();
   }
 
-  // Adds the best plan for a network that is found in this time to those that are known; returns the lower bound of all plans.
-  double add_plan(const NetworkDescription& network, double time) {
+  // Adds the plans for a network that are found in this time to those that are known; returns the lower bound of all plans.
+  double add_plans(const NetworkDescription& network, double time) {
     PlanSearch search = search_;
     search.seconds = std::max(1.0, time);
     try {
-      known_.push_back(search_plan(planned_, machine_with(with(network)), search, choices_));
+      FoundPlan found = search_plan(planned_, machine_with(with(network)), search, choices_);
+      for (plans::Plan& plan : std::exchange(found.tried, {})) {
+        FoundPlan& other = known_.emplace_back(found);
+        other.plan = std::move(plan);
+      }
+      known_.push_back(std::move(found));
       return known_.back().plan.predicted->lower_bound;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kMissing) throw;
@@ -117,19 +143,21 @@ class NetworkSearch {
 
   // The best plan for a network, of those that are known and that is found in this time; kept if it is the best.
   void plan_for(const Topology& topology, double time, Best& best) {
-    bounds_[topology.name] = add_plan(topology.network, time);
+    bounds_[topology.name] = add_plans(topology.network, time);
     consider_known(topology, best);
   }
 
   void consider_known(const Topology& topology, Best& best) {
     const Machine machine = machine_with(with(topology.network));
-    for (const FoundPlan& known : known_) {
+    for (std::size_t& k = considered_[topology.name]; k < known_.size(); ++k) {
+      const FoundPlan& known = known_[k];
       plans::PlanPrediction here = predicted(known.plan, machine);
       if (here.most_bytes() > machine.memory()) continue;
       const auto [at, is_new] = result_.networks.try_emplace(topology.name, here.seconds);
       at->second = std::min(at->second, here.seconds);
       if (best.any && here.seconds >= best.seconds()) continue;
-      here.lower_bound = bounds_[topology.name];
+      const auto bound = bounds_.find(topology.name);
+      here.lower_bound = bound == bounds_.end() ? 0 : bound->second;
       best = {true, machine.description(), topology.name, known};
       best.plan.plan.predicted = std::move(here);
     }
@@ -194,8 +222,9 @@ class NetworkSearch {
   std::mt19937 random_;
   FoundNetwork result_;
   std::vector<FoundPlan> known_;
-  std::map<std::string, double> bounds_;  // of all plans for a network, by name
-  Best joined_, switched_;                // by cables, by the fat tree
+  std::map<std::string, std::size_t> considered_;  // of the known plans, by the network's name
+  std::map<std::string, double> bounds_;           // of all plans for a network, by name
+  Best joined_, switched_;                         // by cables, by the fat tree
   std::optional<Error> nothing_fits_;
 };
 

@@ -471,6 +471,7 @@ class Search {
     double& known = result_.strategies.try_emplace(candidate->plan.strategy, step).first->second;
     known = std::min(known, step);
     result_.timed_out |= !candidate->proved_best;
+    result_.tried.push_back(candidate->plan);
     if (!best_ || step < best_->plan.predicted->seconds) best_ = std::move(candidate);
   }
 
@@ -520,7 +521,7 @@ void consider_pipelines(const PlannedGraph& planned, const Machine& machine, con
   const double seconds = *found.plan.predicted->seconds_alone;
   const bool timed_out = result.timed_out || found.timed_out;
   if (!has_other || seconds < result.plan.predicted->seconds) {
-    found.strategies = std::move(result.strategies);
+    found.strategies = std::move(result.strategies), found.tried = std::move(result.tried);
     found.search_seconds += elapsed;
     result = std::move(found);
   }

@@ -37,6 +37,7 @@ struct FoundPlan {
   bool proved = true;
   std::string reason;                        // where it is not proved
   std::map<std::string, double> strategies;  // seconds of a step by each that was tried and fits
+  std::vector<plans::Plan> tried;            // not proved; on another network one of them may be the best
   std::size_t rules = 0;                     // that the proof needs
   double search_seconds = 0, proof_seconds = 0;
   bool timed_out = false;
