@@ -146,7 +146,7 @@ Index Normalizer::with_contents(const Index& index, Scope& scope) {
       return index_of(value);
     }
     if (a.kind != Atom::Kind::kPosition) return std::nullopt;
-    const Index position = with_contents(replaced(a.arguments[0], scope.variables), scope);
+    const Index position = replaced(with_contents(a.arguments[0], scope), scope.variables);
     const Index size = replaced(a.arguments[1], scope.variables);
     if (position.is_constant() && size.is_constant()) return axis_position(position, size);
     if (position.is_constant()) {
