@@ -117,6 +117,13 @@ class TreeCalls {
     // Does the body compute from the new scores what the call does?
     Graph both = result;
     both.replace_uses(old_scores, new_scores);
+    const std::vector<std::shared_ptr<const Node>> order(both.nodes().begin(), both.nodes().end());
+    both.drop_nodes_from(0);
+    for (std::size_t n = 0; n < before; ++n) {
+      both.add_shared(order[n]);
+      if (order[n]->outputs == trees.outputs)  // the call stands where the trees stood
+        for (std::size_t m = before; m < order.size(); ++m) both.add_shared(order[m]);
+    }
     const std::vector<std::uint64_t> hashes = both.value_hashes();
     std::map<std::uint32_t, const Node*> members;
     for (const auto& node : graph_.nodes())
