@@ -8,7 +8,10 @@
 
 #include "expressions/attributes.h"
 #include "graph/graph.h"
-#include "graph/onnx/model.h"
+
+namespace onnx {
+class NodeProto;
+}
 
 namespace rewright::graph {
 
