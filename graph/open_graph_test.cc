@@ -4,6 +4,9 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "operators/testing.h"
 
@@ -115,6 +118,37 @@ TEST_CASE("unused nodes are left out, and what they require is not") {
       CHECK(sized([&] { return open.with_sizes(sizes); }).starts_with(expected));
     }
   }
+}
+
+TEST_CASE("graphs for sizes stay as they are while others are made, and nodes that are gone are written again") {
+  Graph given;
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, const testing::Named& named = {}) {
+    const Operator& known = registry().get(op);
+    return given.add_node(known, attributes(known, named), std::move(inputs)).at(0);
+  };
+  const Index a = Index::symbol("a"), b = Index::symbol("b");
+  const ValueId x = given.add_input("x", testing::reals({a, 4})), y = given.add_input("y", testing::reals({b, 4}));
+  const ValueId both = add("Concat", {x, y}, {{"axis", Index(0)}});
+  given.add_output("o", add("Relu", {add("Reshape", {both}, {{"shape", Indices{1, 4 * (a + b)}}})}));
+  const OpenGraph open(given);
+  std::mt19937 random(1);
+  std::vector<std::pair<Graph, std::string>> kept;
+  std::set<const Node*> made;
+  int again = 0;
+  for (int call = 0; call < 200; ++call) {
+    const std::map<std::string, std::int64_t> numbers{{"a", 1 + random() % 50}, {"b", 1 + random() % 50}};
+    const Substitution sizes = [&](const Atom& atom) -> std::optional<Index> {
+      if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+      return numbers.at(atom.name);
+    };
+    const std::string expected = sized([&] { return with_sizes(given, sizes); });
+    kept.emplace_back(open.with_sizes(sizes), expected);
+    const Node* const reshape = kept.back().first.nodes()[1].get();
+    again += made.insert(reshape).second ? 0 : 1;
+    for (const auto& [graph, text] : kept) REQUIRE(sized([&] { return graph; }) == text);
+    if (random() % 2 == 0) kept.clear();
+  }
+  CHECK(again > 10);
 }
 
 TEST_CASE("a prepared graph is given sizes as any other") {
