@@ -1,6 +1,9 @@
 // Depthwise convolutions with any window, strides and dilations, of images and volumes: those that depthwise_convolution.cc has
 // no loops for. A row of results is computed from the list of the window's taps that are inside of the image.
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
