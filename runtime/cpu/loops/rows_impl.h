@@ -203,7 +203,7 @@ void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, fl
   });
 }
 
-// How taps are combined in some vectors of a row.
+// Combines taps in some vectors of a row by sums.
 template <Count kVectors>
 struct Sums {
   V all[kVectors];

@@ -67,8 +67,8 @@ template <class R>
 struct RealLoops : Arithmetic<R> {
   using Unary = void (*)(R* d, const R* a, Count n);
   using Predicate = void (*)(std::int64_t* d, const R* a, Count n);
-  // A loop for the function, or null. Errors are below 2 units in the last place; for asin, tanh, sigmoid and softplus below 4, for
-  // erf below 6.
+  // A loop for the function, or null. Errors are below 2 units in the last place; for asin, tanh, sigmoid and softplus below 4,
+  // for erf below 6.
   Unary (*unary)(const Function& function);
   typename Elements<R>::Binary (*binary)(const Function& function);
   Predicate (*predicate)(const Function& function);
