@@ -189,7 +189,7 @@ class Mover {
     return std::nullopt;
   }
 
-  // What all elements of the piece were multiplied with; nullopt if it is not one number, or all are 0.
+  // The number that all elements of the piece were multiplied with; nullopt if there is none, or all are 0.
   static std::optional<double> ratio_to(const Piece& piece, const Tensor& tensor) {
     const std::int64_t count = tensor.size();
     std::int64_t largest = 0;
@@ -278,7 +278,8 @@ void collect_numbers(const Element& e, std::set<double>& found, std::set<const E
   for (const Element& argument : e->arguments) collect_numbers(argument, found, seen);
 }
 
-// What a constant may be a rounding of: numbers of definitions, their reciprocals, and the quotients of two of one definition.
+// Numbers that a constant may be a rounding of: those of definitions, their reciprocals, and quotients of two of one
+// definition.
 class DefinedNumbers {
  public:
   explicit DefinedNumbers(const Graph& graph) {

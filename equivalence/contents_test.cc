@@ -112,7 +112,7 @@ TEST_CASE("prove: positions that only the second model reads at are not proved t
   const std::string both = "d = Gather(w, k) n = Neg(d) p = Neg(n) z = Sub(p, d) g = Gather(w, i) y = Add(g, z)";
   CHECK(verdict("int64[3] i, int64[3] k", "float[3, 2] y", one, other) != Verdict::kProved);
   CHECK(verdict("int64[3] i, int64[3] k", "float[3, 2] y", both, other) == Verdict::kProved);
-  // Of an axis of another size.
+  // An axis of another size has other positions.
   const std::string half =
       "v = Slice(w, from, to, axes) g = Gather(v, i) h = Gather(v, i) d = Sub(g, h) f = Gather(w, i) y = Add(f, d)";
   CHECK(verdict("int64[3] i", "float[3, 2] y", one, half) != Verdict::kProved);

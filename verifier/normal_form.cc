@@ -270,7 +270,7 @@ Sum Normalizer::number(const Index& value) {
 
 Sum Normalizer::at(const PatternValue& value, const Indices& position) {
   if (value.kind == PatternValue::Kind::kInput) {
-    // What is read is inside: an axis of one element has one position.
+    // Reads are inside of the tensor: an axis of one element has one position.
     Indices inside = position;
     const Indices& shape = side_.inputs.at(value.number).shape;
     for (std::size_t a = 0; a < inside.size(); ++a)

@@ -333,7 +333,7 @@ bool reads_all(const ElementNode& read, const Output& output, const Indices& sha
   return true;
 }
 
-// Where a node of one output reads at elements; nullopt if they are more than elements of its operands.
+// Positions at which a node of one output reads and that are elements of its operands; nullopt if one is more than that.
 std::optional<std::vector<PositionsRead>> positions_read(const Graph& graph, const Node& node, const Definition& definition) {
   if (definition.outputs().size() != 1) return std::nullopt;
   const Output& output = definition.outputs()[0];
