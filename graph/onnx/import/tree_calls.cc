@@ -161,14 +161,20 @@ class TreeCalls {
     for (const auto& node : nodes) count(*node, 1);
     for (const GraphOutput& output : graph.outputs()) ++readers[output.value];
     std::vector<bool> dropped(nodes.size());
-    for (std::size_t n = nodes.size(); n-- > 0;) {
-      const Node& node = *nodes[n];
-      const bool is_old = node.outputs == trees.outputs || node.expansion.get() == &call;
-      if (!is_old ||
-          std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && readers[id] > 0; }))
-        continue;
-      count(node, -1);
-      dropped[n] = true;
+    for (bool again = true; again;) {  // in whatever order they stand
+      again = false;
+      for (std::size_t n = nodes.size(); n-- > 0;) {
+        const Node& node = *nodes[n];
+        // A part of the body may have been made anew, equal to what it was.
+        const bool reads = std::find(node.inputs.begin(), node.inputs.end(), trees.outputs.at(0)) != node.inputs.end();
+        const bool is_old = reads || node.outputs == trees.outputs || node.expansion.get() == &call;
+        if (dropped[n] || !is_old || std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+              return id != kNoValue && readers[id] > 0;
+            }))
+          continue;
+        count(node, -1);
+        dropped[n] = again = true;
+      }
     }
     graph.drop_nodes_from(0);
     for (std::size_t n = 0; n < nodes.size(); ++n)
