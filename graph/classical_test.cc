@@ -10,6 +10,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
+#include "graph/onnx/tree_calls.h"
 #include "graph/testing.h"
 
 namespace rewright::graph {
@@ -252,6 +253,23 @@ TEST_CASE("a call of trees of which a rewrite changed the rows and the tests is 
         const auto expected = execute(graph, std::vector<Datum>{x}), found = execute(again, std::vector<Datum>{x});
         for (const std::size_t k : {0, 1}) CHECK(expected[k].tensor() == found[k].tensor());
       }
+}
+
+TEST_CASE("ensembles of doubles, and of later versions, keep their trees") {
+  const auto graph = [](const std::string& type, const std::string& version) {
+    return import_onnx_bytes(text_bytes("agraph (" + type + R"([N, 1] x) => (float[N, 1] y) {
+          y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2],
+            nodes_featureids = [0, 0, 0], nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values = [0.5, 0.0, 0.0],
+            nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0], target_treeids = [0, 0], target_nodeids = [1, 2],
+            target_ids = [0, 0], target_weights = [1.0, 2.0]> (x) })",
+                                        17, ", \"ai.onnx.ml\" : " + version),
+                             "test");
+  };
+  CHECK(can_write_other_trees(graph("float", "3")));
+  CHECK(can_write_other_trees(graph("float", "1")));
+  CHECK_FALSE(can_write_other_trees(graph("double", "1")));
+  CHECK_FALSE(can_write_other_trees(graph("double", "3")));
+  CHECK_FALSE(can_write_other_trees(graph("float", "5")));
 }
 
 TEST_CASE("trees that are none are refused when the model is read") {

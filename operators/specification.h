@@ -12,7 +12,7 @@ namespace rewright::operators {
 // The operator with its specification as the denotation; the operator itself if it has none but its own.
 const Operator& specified(const Operator& op);
 
-// Of an operator without a denotation whose results are a function of its attributes and of something that has one: the
+// For an operator without a denotation whose results are a function of its attributes and of something that has one: the
 // operator that gives that, as outputs. Two calls with equal attributes and equal views have equal results, whatever the
 // function is, so rules in front of such an operator can be proved. Null for all others. A test replaces the inputs by others
 // with an equal view.

@@ -8,6 +8,8 @@
 #include "graph/onnx/body.h"
 #include "graph/onnx/kept_calls.h"
 #include "graph/onnx/opset.h"
+#include "graph/onnx/tree_calls.h"
+#include "operators/specification.h"
 #include "optimizer/candidates/candidate_steps.h"
 #include "optimizer/checking/written_check.h"
 #include "optimizer/inputs/sizes.h"
@@ -61,12 +63,15 @@ std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
   return {graph.nodes().size(), static_cast<std::size_t>(std::count(is_read.begin(), is_read.end(), true))};
 }
 
-// The rules whose targets can be exported in this opset: operators that only exist in later opsets cannot, unless their mapping
-// has another form.
-std::vector<Rule> writable(std::vector<Rule> rules, int opset) {
+// The rules whose targets can be exported with this graph: operators that only exist in later opsets cannot, unless their
+// mapping has another form, nor can ensembles of trees of some models.
+std::vector<Rule> writable(std::vector<Rule> rules, const Graph& graph) {
+  const int opset = opset_of(graph);
+  const bool has_trees = can_write_other_trees(graph);
   std::erase_if(rules, [&](const Rule& rule) {
     return std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), [&](const PatternNode& node) {
       const OnnxMapping& mapping = node.op->onnx();
+      if (!has_trees && operators::view_of(*node.op) != nullptr) return true;
       return !mapping.write && mapping.domain.empty() && mapping.since > opset;
     });
   });
@@ -80,7 +85,7 @@ class Optimizer {
       : standard_(in_dialect(graph, options.dialect)),
         original_(standard_ ? standard_->graph : graph),
         given_(graph),
-        index_(writable(rules, opset_of(original_)), {options.math, options.for_training}),
+        index_(writable(rules, original_), {options.math, options.for_training}),
         device_(device),
         evaluator_(evaluator),
         options_(options),

@@ -238,6 +238,8 @@ std::optional<Sum> Normalizer::of_power(const std::string& name, const Function*
     return scaled(apply_function(name, law, inner->arguments), Rational(1, 2));
   if (law == &functions::log && inner && inner->law == &functions::pow && inner->name == functions::pow.name) {
     const Sum &base = inner->arguments[0], &exponent = inner->arguments[1];
+    const Factor* const only = only_factor(base);
+    if (!is_positive_sum(base) && !(only && only->law == &functions::abs)) partial_ |= kSignOfPower;
     const Sum is_zero = apply_function(std::string(functions::equal.name), &functions::equal, {exponent, {}});
     const Sum logarithm =
         apply_function(name, law, {apply_function(std::string(functions::abs.name), &functions::abs, {base})});

@@ -157,7 +157,7 @@ Index Normalizer::with_contents(const Index& index, Scope& scope) {
     }
     // There is only one position on an axis of one element; another one would be outside.
     if (size == Index(1)) {
-      partial_ |= !positions_are_inside_;
+      if (!positions_are_inside_) partial_ |= kNoSuchPosition;
       return Index(0);
     }
     return content(number(position), size);
@@ -300,7 +300,7 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
     case Kind::kDivide: {
       const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
       if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
-      partial_ |= may_be_zero(b);
+      if (may_be_zero(b)) partial_ |= kDividesByZero;
       return without_ratios(product(a, reciprocal(b)));
     }
     case Kind::kMaximum:
@@ -446,6 +446,22 @@ bool Normalizer::may_be_zero(const Sum& divisor) {
          });
 }
 
+namespace {
+
+// The numbers for which a function of reals is not defined.
+unsigned partial_of(const Function& f, const std::vector<Sum>& arguments) {
+  if (&f == &functions::sqrt) return kOfNegative;
+  if (&f == &functions::log || &f == &functions::rsqrt) return kDividesByZero | kOfNegative;
+  if (&f != &functions::pow) return kOutOfRange;
+  const auto exponent = proof::number(arguments[1]);
+  const bool is_negative = exponent && exponent->numerator() < 0;
+  const unsigned result = is_negative || !exponent ? unsigned{kDividesByZero} : 0;
+  if (is_whole_number(arguments[1])) return is_negative ? result : 0;
+  return result | kOfNegative;
+}
+
+}  // namespace
+
 Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   std::vector<Sum> arguments;
   for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
@@ -455,8 +471,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
-    const bool power = e.function == &functions::pow && is_whole_number(arguments[1]);
-    partial_ |= real && e.function->partial && !power;
+    if (real && e.function->partial) partial_ |= partial_of(*e.function, arguments);
     return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
   }
   const Scalar from = e.arguments[0]->scalar;

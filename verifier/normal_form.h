@@ -18,7 +18,18 @@ namespace rewright::proof {
 // Removes divisions whose dividend is known to be between 0 and the divisor, and flattens nested ones.
 Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver);
 
-// Throws Error(kUnsupported) if there is no normal form: no denotation, positions that depend on elements, products over axes.
+// Reasons for a value to be undefined on some inputs. A target that has one which its source does not have may be undefined
+// where the source has a value.
+enum Partial : unsigned {
+  kDividesByZero = 1,
+  kOfNegative = 2,       // a root, a logarithm or a power of a negative number
+  kSignOfPower = 4,      // a logarithm of x^y, whose sign depends on both
+  kOutOfRange = 8,       // an inverse function
+  kNoSuchPosition = 16,  // an element at a position that may be outside of its axis
+};
+
+// Throws Error(kUnsupported) if there is no normal form: no denotation, positions that depend on elements which a sum runs
+// over, products over axes.
 class Normalizer {
  public:
   // The assumptions must hold wherever the normal form is used. Positions that depend on elements have symbols, which are added
@@ -35,7 +46,7 @@ class Normalizer {
   Sum at(const PatternValue& value, const Indices& position);
   // Was there a divisor that may be 0, or a function that is not defined everywhere? A product with 0 would hide it in the
   // normal form.
-  bool partial() const { return partial_; }
+  unsigned partial() const { return partial_; }  // bits of Partial
 
  private:
   struct Scope {
@@ -86,7 +97,7 @@ class Normalizer {
   Contents& contents_;
   std::map<const ElementNode*, Sum> chosen_;  // values of elements that are positions, in the present case
   bool positions_are_inside_;
-  bool partial_ = false;
+  unsigned partial_ = 0;
 };
 
 }  // namespace rewright::proof

@@ -47,6 +47,8 @@ class CaseSearch {
     return {};
   }
 
+  bool has_contents() const { return has_contents_; }
+
  private:
   std::string output(const DefinedSide& target, std::size_t k, bool& ill_typed) {
     ill_typed = true;
@@ -69,9 +71,10 @@ class CaseSearch {
     proof.source = source.at(left, position);
     const std::size_t positions = proof.contents.size();
     proof.target = result.at(right, position);
+    has_contents_ = has_contents_ || !proof.contents.empty();
     if (!positions_are_inside_ && proof.contents.size() > positions)
       return "are the target's positions within the tensor wherever the source's are";
-    if (result.partial() && !source.partial()) return "is the target defined wherever the source is";
+    if ((result.partial() & ~source.partial()) != 0) return "is the target defined wherever the source is";
     Comparison comparison(solver_);
     const Sum difference = joined(proof.source, scaled(proof.target, -1));
     if (!comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr)) return comparison.open_question();
@@ -102,6 +105,7 @@ class CaseSearch {
   const SymbolicCase& case_;
   Solver& solver_;
   bool positions_are_inside_;
+  bool has_contents_ = false;
   Recording* recording_;
   CaseProof* record_;
 };
@@ -124,7 +128,9 @@ void search(const Rule& given, const ProofLimits& limits, Solver& solver, Record
       }
       ++result.cases;
       any_model |= c.has_model;
-      open = CaseSearch(rule, c, solver, recording, limits.positions_are_inside).run(result.ill_typed);
+      CaseSearch one(rule, c, solver, recording, limits.positions_are_inside);
+      open = one.run(result.ill_typed);
+      result.has_contents |= one.has_contents();
       if (open.empty()) argument.visit(rank, c);
       if (!open.empty()) open += " (" + c.to_string() + ")";
       return open.empty();

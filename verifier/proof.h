@@ -14,7 +14,8 @@ struct ProofLimits {
   std::size_t maximum_rank = 5;     // of inputs that may have any rank
   std::size_t maximum_cases = 600;  // of one rule; larger ranks are left out, and `ranks` of the result tells it
   // Whether positions that depend on elements (a Gather's) are within the tensor is not asked: they must be known to be,
-  // wherever the target is used. Otherwise the target may have no others than the source. Long fractions are unknown numbers.
+  // wherever the target is used. Otherwise an element of the target may have no others than the source's; elements that are
+  // computed and not used are not looked at, so such rules are also tested on instances. Long fractions are unknown numbers.
   bool positions_are_inside = false;
 };
 
@@ -28,6 +29,7 @@ struct ProofSearch {
   bool any_rank = false;      // and so it holds for all ranks (verifier/ranks.h)
   std::string bounded_by;     // why it is not known to; empty if it is
   std::size_t cases = 0;      // in the proof
+  bool has_contents = false;  // positions depend on elements
 };
 
 // Assumes that the source is well-typed, that the rule's conditions hold and that no tensor is empty. Proves that the target is

@@ -170,8 +170,7 @@ const Factor* only_factor_of(const Sum& sum) {
   return only ? &sum[0].factors[0] : nullptr;
 }
 
-// |a| |a| = a a, and sqrt(a) sqrt(a) = a wherever there is a root; so is the square of 1 / sqrt(a) 1 / a. A truth value is 0
-// or 1.
+// |a| |a| = a a; sqrt(a) sqrt(a) = a wherever there is a root, and (1 / sqrt(a))^2 = 1 / a, too. A truth value is 0 or 1.
 std::optional<Sum> square_of(const Factor& f) {
   if (f.name == "reciprocal") {
     const Factor* root = only_factor_of(f.arguments[0]);

@@ -122,7 +122,8 @@ std::optional<Sum> Normalizer::of_less(const std::string& name, const Sum& a, co
     }
     return result;
   }
-  if (is_never_negative(collected(joined(a, scaled(b, -1))), side_.inputs)) return Sum();
+  // Sums of unsigned numbers wrap around, but stay unsigned: nothing is said of two of them.
+  if (b.empty() && is_never_negative(collected(a), side_.inputs)) return Sum();
   const auto first = as_index_expression(a), second = as_index_expression(b);
   if (first && second && solver_.proves_quickly(assumptions_, at_least(*first, *second))) return Sum();
   if (first && second && solver_.proves_quickly(assumptions_, below(*first, *second))) return constant(1);

@@ -111,6 +111,10 @@ class Verifier {
       recording =
           std::make_unique<proof::Recording>(verdict_.rule, options_.solver, folder / (verdict_.rule.name + ".questions.smt2"));
     proof::ProofSearch proof = proof::search_proof(verdict_.rule, options_.limits, solver, recording.get());
+    if (proof.found && proof.has_contents && !options_.limits.positions_are_inside && has_counterexample()) {
+      proof.found = false;
+      proof.open_question = "are the target's positions within the tensor wherever the source's are";
+    }
     // An answer that is missing for want of time may be missing in the proof.
     if (ended()) proof.found = false;
     if (recording && proof.found) write(recording->finish(proof));
@@ -151,6 +155,16 @@ class Verifier {
       prove();
     } else {
       for (const proof::RuleCondition& c : conditions) verdict_.suggested_conditions.push_back(c.to_string());
+    }
+  }
+
+  bool has_counterexample() const {
+    if (options_.instances == 0) return false;
+    try {
+      return test_rule(verdict_.rule, options_.instances, options_.seed).counterexample ||
+             test_rule_widely(verdict_.rule, kWide * options_.instances, options_.seed).counterexample;
+    } catch (const Error&) {  // instances cannot be evaluated
+      return false;
     }
   }
 

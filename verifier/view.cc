@@ -26,7 +26,7 @@ Rule through_views(const Rule& rule) {
   if (!source || !target || source->op != target->op || source->attributes != target->attributes) return rule;
   const Operator* const view = operators::view_of(*source->op);
   if (!view) return rule;
-  // How many outputs the view has its definition says; it is that of the mandatory inputs.
+  // The view has as many outputs as mandatory inputs.
   const auto outputs = static_cast<std::uint32_t>(source->op->min_inputs());
   for (auto* node : {source, target}) node->op = view, node->outputs = outputs;
   for (auto* side : {&result.source, &result.target}) {

@@ -10,4 +10,8 @@ namespace rewright::graph {
 // the tests. The rest of the body must be that of the call: the values are compared by their hashes.
 Graph with_tree_calls(const Graph& graph);
 
+// Do all ensembles have a written form with whatever trees? Those of doubles have none before ai.onnx.ml 3 or outside of a
+// call, and from version 5 on the domain has another operator, which export does not write.
+bool can_write_other_trees(const Graph& graph);
+
 }  // namespace rewright::graph

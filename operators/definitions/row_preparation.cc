@@ -7,6 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/error.h"
 #include "expressions/index.h"
 
 namespace rewright::operators {
@@ -54,37 +55,77 @@ class Unpreparer {
         preparation_(preparation),
         prepared_(preparation, splits.type()),
         columns_(preparation.columns(width)) {
-    for (const Part part : {Part::kFillings, Part::kFactors, Part::kOffsets, Part::kScales})
-      if (preparation.has(part)) numbers_[part] = preparation.parts[part].reals();
+    for (const Part part : {Part::kFillings, Part::kFactors, Part::kOffsets, Part::kScales}) {
+      if (!preparation.has(part)) continue;
+      numbers_[part] = preparation.parts[part].reals();
+      if (numbers_[part].size() != columns_.size()) throw Error(ErrorCode::kBadInput, "features and numbers for them differ");
+    }
+  }
+
+  // Of all tests; nullopt if one asks for a feature that is not monotone in its column.
+  std::optional<std::int64_t> columns() const {
+    for (std::size_t b = 0; b < trees_.branch_count(); ++b)
+      if (!is_monotone(feature(b))) return std::nullopt;
+    return columns_of_tests();
   }
 
   std::optional<UnpreparedTests> run() const {
+    if (!columns()) return std::nullopt;
     std::vector<Test> tests;
-    for (std::size_t b = 0; b < trees_.branch_count(); ++b) {
-      const std::int64_t feature = Trees::column(trees_.feature(b));
-      if (!is_monotone(static_cast<std::size_t>(feature))) return std::nullopt;
-      tests.push_back(test(b, feature));
-    }
+    for (std::size_t b = 0; b < trees_.branch_count(); ++b) tests.push_back(test(b, static_cast<std::int64_t>(feature(b))));
     UnpreparedTests result;
-    // Tests that always go one way are passed by.
-    const auto target = [&](std::int64_t at) {
-      while (at >= 0 && tests[static_cast<std::size_t>(at)].yes == tests[static_cast<std::size_t>(at)].no)
-        at = tests[static_cast<std::size_t>(at)].yes;
-      return at;
-    };
+    result.roots = pass_constant_tests(tests);
     std::vector<double> splits;
     for (const Test& t : tests) {
-      result.branches.insert(result.branches.end(), {t.feature, target(t.yes), target(t.no)});
+      result.branches.insert(result.branches.end(), {t.feature, t.yes, t.no});
       splits.push_back(t.split);
-      result.columns = std::max(result.columns, Trees::column(t.feature) + 1);
     }
-    for (const std::int64_t root : trees_.roots) result.roots.push_back(target(root));
+    result.columns = columns_of_tests();
     result.splits = Tensor::from_reals(std::is_same_v<T, float> ? DataType::kFloat : DataType::kDouble,
                                        {static_cast<std::int64_t>(splits.size())}, splits);
     return result;
   }
 
  private:
+  std::size_t feature(std::size_t branch) const {
+    const auto result = static_cast<std::size_t>(Trees::column(trees_.feature(branch)));
+    if (result >= columns_.size()) throw Error(ErrorCode::kBadInput, "a tree asks for a feature that its rows do not have");
+    return result;
+  }
+  std::int64_t columns_of_tests() const {
+    std::int64_t result = 0;
+    for (std::size_t b = 0; b < trees_.branch_count(); ++b) result = std::max(result, columns_[feature(b)] + 1);
+    return result;
+  }
+
+  // Tests that always go one way are passed by. Returns the roots. Branches that no root reaches may form cycles, and stay as
+  // they are.
+  std::vector<std::int64_t> pass_constant_tests(std::vector<Test>& tests) const {
+    const auto at = [&](std::int64_t branch) -> Test& { return tests[static_cast<std::size_t>(branch)]; };
+    const auto target = [&](std::int64_t from) {
+      std::int64_t end = from;
+      while (end >= 0 && at(end).yes == at(end).no) end = at(end).yes;
+      while (from != end) {  // shorter for those that come this way later
+        Test& passed = at(from);
+        from = passed.yes;
+        passed.yes = passed.no = end;
+      }
+      return end;
+    };
+    std::vector<std::int64_t> roots, open;
+    for (const std::int64_t root : trees_.roots) open.push_back(roots.emplace_back(target(root)));
+    std::vector<bool> reached(tests.size());
+    while (!open.empty()) {
+      const std::int64_t branch = open.back();
+      open.pop_back();
+      if (branch < 0 || reached[static_cast<std::size_t>(branch)]) continue;
+      reached[static_cast<std::size_t>(branch)] = true;
+      Test& t = at(branch);
+      open.push_back(t.yes = target(t.yes)), open.push_back(t.no = target(t.no));
+    }
+    return roots;
+  }
+
   double number(Part part, std::size_t feature, double otherwise) const {
     return preparation_.has(part) ? numbers_[part][feature] : otherwise;
   }
@@ -163,6 +204,12 @@ double RowPreparer::operator()(std::int64_t feature, double x) const {
   }
   if (has(Part::kOffsets)) x = rounded(x + at(Part::kOffsets, feature));
   return has(Part::kScales) ? rounded(x * at(Part::kScales, feature)) : x;
+}
+
+std::optional<std::int64_t> columns_without_preparation(const Trees& trees, const Tensor& splits,
+                                                        const RowPreparation& preparation, std::int64_t width) {
+  return splits.type() == DataType::kFloat ? Unpreparer<float>(trees, splits, preparation, width).columns()
+                                           : Unpreparer<double>(trees, splits, preparation, width).columns();
 }
 
 std::optional<UnpreparedTests> without_preparation(const Trees& trees, const Tensor& splits, const RowPreparation& preparation,

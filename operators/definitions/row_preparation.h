@@ -1,4 +1,4 @@
-// What TreeScores does to rows before its tests, and the tests that decide alike without it.
+// Rows as TreeScores prepares them before its tests, and tests that decide alike without that.
 #pragma once
 
 #include <array>
@@ -48,7 +48,8 @@ class RowPreparer {
 
 // Tests of the columns themselves that send every row where the tests of features send it, rows of infinities and missing
 // numbers included: each operation is monotone as rounded, so that a test of a feature is a comparison with the last number of
-// the column for which it holds, which is searched for. nullopt for factors, scales or offsets that are not finite, or 0.
+// the column for which it holds, which is searched for. nullopt if a test asks for a feature whose factor, scale or offset is
+// not finite, or whose factor or scale is 0. Throws Error(kBadInput) for features that there are no numbers for.
 struct UnpreparedTests {
   std::vector<std::int64_t> branches;  // as in Trees, as are the roots
   std::vector<std::int64_t> roots;
@@ -58,6 +59,9 @@ struct UnpreparedTests {
   // The given trees with these tests; this must outlive them.
   Trees in(const Trees& given) const { return {branches, roots, given.begins, given.targets}; }
 };
+// Their `columns` alone, without the search.
+std::optional<std::int64_t> columns_without_preparation(const Trees& trees, const Tensor& splits,
+                                                        const RowPreparation& preparation, std::int64_t width);
 std::optional<UnpreparedTests> without_preparation(const Trees& trees, const Tensor& splits, const RowPreparation& preparation,
                                                    std::int64_t width);
 

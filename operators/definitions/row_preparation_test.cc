@@ -1,6 +1,5 @@
 #include "operators/definitions/row_preparation.h"
 
-#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -63,7 +62,7 @@ struct Stumps {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   }
   bool chance(std::int64_t one_in) { return pick(1, one_in) == 1; }
-  // Of any size, with few or many digits.
+  // A number of any size, with few or many digits.
   double number() {
     const double digits = chance(2) ? static_cast<double>(pick(1, 8)) : std::uniform_real_distribution<double>(1, 2)(random);
     const double x = std::ldexp(digits, static_cast<int>(chance(4) ? pick(-140, 120) : pick(-6, 6))) * (chance(2) ? 1 : -1);
@@ -125,6 +124,36 @@ TEST_CASE("a preparation that vanishes has no tests of columns") {
       preparation.parts[part] = list_of(DataType::kFloat, {number, number, number, number});
       CHECK_FALSE(without_preparation(s.trees(), list_of(DataType::kFloat, s.splits), preparation, 4));
     }
+}
+
+TEST_CASE("tests that always go one way are passed by, and branches that no root reaches may form cycles") {
+  constexpr std::int64_t kCount = 100'000;
+  std::vector<std::int64_t> branches;
+  for (std::int64_t n = 0; n + 2 < kCount; ++n) branches.insert(branches.end(), {0, n + 1, n + 1});
+  branches.insert(branches.end(), {0, ~0, ~1});
+  branches.insert(branches.end(), {0, kCount - 1, kCount - 1});
+  const std::vector<std::int64_t> roots{0, 7}, begins{0, 1, 2}, targets{0, 0};
+  const Trees trees{branches, roots, begins, targets};
+  const Tensor splits = list_of(DataType::kFloat, std::vector<double>(kCount, 1));
+  RowPreparation preparation;
+  preparation.parts[RowPreparation::kScales] = list_of(DataType::kFloat, {2});
+  const auto tests = without_preparation(trees, splits, preparation, 1);
+  REQUIRE(tests);
+  CHECK(tests->roots == std::vector<std::int64_t>{kCount - 2, kCount - 2});
+  CHECK(tests->columns == 1);
+  CHECK(tests->splits.reals().at(kCount - 2) == 0.5);
+  CHECK(columns_without_preparation(trees, splits, preparation, 1) == 1);
+}
+
+TEST_CASE("tests of features that there are no numbers for are refused") {
+  Stumps s(1, DataType::kFloat);
+  const Tensor splits = list_of(DataType::kFloat, s.splits);
+  RowPreparation preparation;
+  preparation.parts[RowPreparation::kScales] = list_of(DataType::kFloat, {2});
+  CHECK_THROWS(without_preparation(s.trees(), splits, preparation, 100));
+  preparation.parts[RowPreparation::kScales] = Tensor();
+  preparation.parts[RowPreparation::kSelected] = list_of(std::vector<std::int64_t>{});
+  CHECK_THROWS(without_preparation(s.trees(), splits, preparation, 100));
 }
 
 // Proofs rest on it: the scores are a function of what the view gives.

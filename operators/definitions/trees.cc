@@ -70,6 +70,7 @@ class NumberedTrees {
   };
 
   // -x <= split is x >= -split. Where that has an opposite, x <= a smaller number, all nodes are of one mode, which is faster.
+  // Not with a subnormal number, which a runtime may take for zero.
   Test test_of(std::size_t b) const {
     const std::int64_t feature = trees_.feature(b), column = Trees::column(feature);
     const double split = splits_[b];
@@ -77,7 +78,9 @@ class NumberedTrees {
     const double below = type_ == DataType::kFloat
                              ? std::nextafter(static_cast<float>(-split), -std::numeric_limits<float>::infinity())
                              : std::nextafter(-split, -std::numeric_limits<double>::infinity());
-    if (std::isnan(split) || below == -split) return {column, "BRANCH_GTE", -split, false};
+    const double least = type_ == DataType::kFloat ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+    if (std::isnan(split) || below == -split || (below != 0 && std::fabs(below) < least))
+      return {column, "BRANCH_GTE", -split, false};
     return {column, "BRANCH_LEQ", below, true};
   }
 
@@ -162,8 +165,9 @@ struct TreeScores {
     const RowPreparation preparation = RowPreparation::of(in);
     const std::int64_t rows = in[0].sizes()[0], width = in[0].sizes()[1];
     const auto count = static_cast<std::size_t>(scores.value());
-    const std::vector<std::int64_t> columns_of = preparation.columns(width);
-    trees.checked_depths(static_cast<std::int64_t>(columns_of.size()), scores.value());
+    const std::vector<std::int64_t> selected =
+        preparation.has(RowPreparation::kSelected) ? preparation.columns(width) : std::vector<std::int64_t>();
+    trees.checked_depths(preparation.has(RowPreparation::kSelected) ? std::ssize(selected) : width, scores.value());
     const RowPreparer prepared(preparation, in[1].type());
     const std::vector<double> x = in[0].reals(), splits = in[1].reals(), weights = in[6].reals();
     std::vector<double> y(static_cast<std::size_t>(rows) * count);
@@ -173,7 +177,8 @@ struct TreeScores {
         while (at >= 0) {
           const auto b = static_cast<std::size_t>(at);
           const std::int64_t f = trees.feature(b), feature = Trees::column(f);
-          const auto column = static_cast<std::size_t>(columns_of[static_cast<std::size_t>(feature)]);
+          const auto column =
+              static_cast<std::size_t>(selected.empty() ? feature : selected[static_cast<std::size_t>(feature)]);
           const double value = prepared(feature, x[r * static_cast<std::size_t>(width) + column]);
           at = (f < 0 ? -value : value) <= splits[b] ? trees.yes(b) : trees.no(b);
         }
@@ -271,7 +276,7 @@ std::optional<UnpreparedTests> unprepared(const OnnxSink& sink, const std::vecto
     const auto constant = sink.constant_value(inputs[n]);
     if (!constant) return std::nullopt;
     preparation.parts[n - Trees::kInputs] = *constant;
-    // Of an open number of columns as many are known as there are features.
+    // Where the number of columns is open, there are as many as features.
     if (!width && !preparation.has(RowPreparation::kSelected)) width = constant->size();
   }
   if (!width) {
@@ -310,7 +315,7 @@ bool write_trees(OnnxSink& sink, const Attributes& attributes, const std::vector
   return numbered_from(trees, constants[1], static_cast<OnnxValue>(prepared_rows(sink, inputs)));
 }
 
-// What the scores are a function of, as an operator of the same name.
+// All that the scores are a function of, as an operator of the same name.
 struct TreeView {
   static constexpr std::string_view kName = TreeScores::kName;
   static constexpr InputCount kInputs = TreeScores::kInputs;

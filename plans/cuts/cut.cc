@@ -107,7 +107,7 @@ std::vector<std::optional<TensorType>> part_types(OperandTypes types, const Cut&
 
 std::string node_key(const Operator& op, const Attributes& attributes, OperandTypes types) {
   std::string key(op.name());
-  for (const AttributeValue& value : attributes) key += " " + to_string(value);
+  for (const AttributeValue& value : attributes) key += " " + to_string(value) + " " + std::to_string(hash(value));
   for (const auto& type : types) key += type ? " " + to_string(*type) : " -";
   return key;
 }

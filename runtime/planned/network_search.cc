@@ -22,7 +22,7 @@ using plans::Machine, plans::MachineDescription, plans::NetworkDescription, plan
 constexpr std::size_t kMostTurns = 4;
 constexpr std::size_t kMostExchanges = 400;  // of two cables' ends
 constexpr double kLeastGain = 1e-3;          // of a turn
-// Of the time, until a part of the search ends.
+// Shares of the time, by which parts of the search end.
 constexpr double kForSwitch = 0.3, kForTree = 0.45, kForNamed = 0.65;
 constexpr std::size_t kMostNamed = 2;  // rings and tori that plans are searched for; the others get those
 constexpr double kForExchanges = 0.3;  // of a turn's time

@@ -306,18 +306,21 @@ std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum
   return compared;
 }
 
-// Both sides, interpreted; nullopt if they have no results on these inputs, whose elements may be positions outside of a
-// tensor.
+// Both sides, interpreted; nullopt if the source has no result on these inputs, whose elements may be positions outside of a
+// tensor. Throws Error(kBadInput) if the target alone has none.
 std::optional<std::vector<std::vector<Tensor>>> interpreted(const Rule& rule, const std::vector<TensorType>& types,
                                                             const Bindings& bindings, const std::vector<Tensor>& inputs,
                                                             bool must_have_results) {
+  const Graph source = instantiate(rule, rule.source, types, bindings),
+              target = instantiate(rule, rule.target, types, bindings);
+  std::vector<Tensor> first;
   try {
-    return std::vector{interpret(instantiate(rule, rule.source, types, bindings), inputs),
-                       interpret(instantiate(rule, rule.target, types, bindings), inputs)};
+    first = interpret(source, inputs);
   } catch (const Error& e) {
     if (must_have_results || e.code() != ErrorCode::kBadInput) throw;
     return std::nullopt;
   }
+  return std::vector{std::move(first), interpret(target, inputs)};
 }
 
 }  // namespace

@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "graph/onnx/attributes.h"
 #include "graph/onnx/calls.h"
+#include "graph/onnx/function.h"
 #include "graph/onnx/import/add_call.h"
 #include "graph/onnx/kept_calls.h"
 #include "graph/onnx/parts.h"
@@ -29,7 +31,7 @@ constexpr std::string_view kTrees = "TreeScores", kLearned = "ai.onnx.ml";
 
 bool is_trees(const std::shared_ptr<const Node>& node) { return node->op != nullptr && node->op->name() == kTrees; }
 
-// What votes are called in the attributes of an operator; null: it is none of trees.
+// The name of votes in the attributes of an operator; null: it is none of trees.
 const char* name_of_votes(const onnx::NodeProto& proto) {
   if (canonical_domain(proto.domain()) != kLearned) return nullptr;
   if (proto.op_type() == "TreeEnsembleClassifier") return "class";
@@ -101,7 +103,9 @@ class TreeCalls {
  private:
   std::optional<Graph> with_call(const Node& trees, const Expansion& call) const {
     onnx::NodeProto given;
-    if (!given.ParseFromString(call.node_proto) || name_of_votes(given) == nullptr) return std::nullopt;
+    if (!given.ParseFromString(call.node_proto) || name_of_votes(given) == nullptr ||
+        find_local_function(*graph_.model(), given) != nullptr)
+      return std::nullopt;
     const auto proto = with_trees_of(graph_, trees, given);
     if (!proto) return std::nullopt;
     Graph result = graph_;
@@ -112,7 +116,12 @@ class TreeCalls {
     const auto scores = std::find_if(nodes.begin(), nodes.end(), is_trees);
     if (scores == nodes.end()) return std::nullopt;
     const ValueId old_scores = trees.outputs.at(0), new_scores = (*scores)->outputs.at(0);
-    if (graph_.value(old_scores).type != result.value(new_scores).type) return std::nullopt;
+    const auto is_kept = [&](std::string_view field) {
+      const std::size_t at = *trees.op->field(field);
+      return trees.attributes.at(at) == (*scores)->attributes.at(at);
+    };
+    if (graph_.value(old_scores).type != result.value(new_scores).type || !is_kept("scores") || !is_kept("aggregate"))
+      return std::nullopt;
 
     // Does the body compute from the new scores what the call does?
     Graph both = result;
@@ -186,6 +195,18 @@ class TreeCalls {
 };
 
 }  // namespace
+
+bool can_write_other_trees(const Graph& graph) {
+  constexpr int kOtherOperator = 5;  // the version from which the domain has TreeEnsemble in place of the two
+  if (graph.model()) {
+    const auto version = graph.model()->opsets.find(std::string(kLearned));
+    if (version != graph.model()->opsets.end() && version->second >= kOtherOperator) return false;
+  }
+  const auto is_of_floats = [&](ValueId v) { return graph.value(v).type.type == DataType::kFloat; };
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    return !is_trees(node) || (is_of_floats(node->inputs.at(0)) && is_of_floats(node->outputs.at(0)));
+  });
+}
 
 Graph with_tree_calls(const Graph& graph) {
   Graph result = graph;

@@ -179,8 +179,9 @@ class PlainWindowKernel final : public Kernel {
   // Elements that are combined, of all windows together.
   static double work(const PoolShape& shape) {
     const PoolShape s = of_three_axes(shape);
-    const auto of_rows = static_cast<double>(element_count(s.y) * s.kernel[0] * s.kernel[1] * s.strides[2]);
-    return of_rows + static_cast<double>(element_count(s.y) * s.kernel[2]);
+    const std::int64_t reach = (s.y[4] - 1) * s.strides[2] + (s.kernel[2] - 1) * (s.dilations[2] + 1) + 1;
+    const std::int64_t results = element_count(s.y), rows = results / s.y[4] * s.kernel[0] * s.kernel[1];
+    return static_cast<double>(rows * std::min(reach, s.x[4])) + static_cast<double>(results * s.kernel[2]);
   }
 
   void run(const Call& call) const override {

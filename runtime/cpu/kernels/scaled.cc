@@ -79,7 +79,7 @@ class ScaledReader {
       case Kind::kDivide: {
         const auto c = numbers(e->arguments[1]);
         auto f = c ? read(e->arguments[0]) : std::nullopt;
-        if (!f) return std::nullopt;
+        if (!f || f->of_integers) return std::nullopt;  // 255 / 255 - 1 is 0, with a reciprocal it is not
         return scaled(std::move(*f), *c, [](const Element& x, const Element& y) { return x / y; });
       }
       case Kind::kMaximum:

@@ -198,6 +198,13 @@ TEST_CASE("dequantized bytes, by number, axis and block, and what stands behind"
   }
 }
 
+TEST_CASE("bytes that are divided by a number keep exact quotients") {
+  KernelBuilder b(1);
+  const ValueId x = node(b.graph, "Cast", {b.input(DataType::kUint8, {4096})}, {{"to", DataType::kFloat}})[0];
+  const auto number = [&](double v) { return b.graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, {{v}})); };
+  b.check(node(b.graph, "Sub", {node(b.graph, "Div", {x, number(255)})[0], number(1)})[0], 0);
+}
+
 TEST_CASE("spans of rows that are constants, in all types") {
   const DataType types[]{DataType::kFloat, DataType::kUint8, DataType::kHalf, DataType::kInt64, DataType::kInt32};
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {

@@ -48,7 +48,7 @@ struct RowLoops {
   void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor, const Ending& ending);
 
   // Over the windows of a row of results: d[q] = maximum, or sum times factor[q], of s[t][q] for t < taps, for each q < n. taps
-  // >= 1; no factors are ones.
+  // >= 1; null factors are ones. d overlaps none of s[t].
   void (*taps_maximum)(float* d, const float* const* s, Count taps, Count n);
   void (*taps_sum)(float* d, const float* const* s, Count taps, Count n, const float* factor);
   // Windows of rows, for each result q < columns of each row p < rows of each output o < outputs:

@@ -118,7 +118,8 @@ std::vector<bool> values_with_signed_zeros(const Graph& graph) {
   for (const GraphOutput& o : graph.outputs()) result[o.value] = true;
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = *graph.nodes()[n];
-    const std::string_view name = node.op == nullptr ? std::string_view() : node.op->name();
+    const bool is_known = node.op != nullptr && node.outputs[0] != kNoValue;
+    const std::string_view name = is_known ? node.op->name() : std::string_view();
     const auto depends = [&](std::size_t input) {
       if (name == "Softmax" || name == "Exp") return false;
       const bool keeps = name == "Add" || name == "Sub" || name == "Mul" || (name == "Div" && input == 0) || name == "Tanh" ||
@@ -193,7 +194,8 @@ class Simplification {
 
   // The operand that the node's result is, by numbers that are known; else kNoValue.
   ValueId operand_of_result(const Node& node) {
-    if (node.op == nullptr || node.outputs.size() != 1 || is_output_[node.outputs[0]]) return kNoValue;
+    if (node.op == nullptr || node.outputs.size() != 1 || node.outputs[0] == kNoValue || is_output_[node.outputs[0]])
+      return kNoValue;
     const std::string_view name = node.op->name();
     const auto alike = [&](std::size_t i) { return is_alike(node.inputs[i], node.outputs[0]) ? node.inputs[i] : kNoValue; };
     if (name == "Where")

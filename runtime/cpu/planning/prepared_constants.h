@@ -57,7 +57,7 @@ class PreparedConstants {
 
   // Bytes computed from constants: existing ones, or those in the cache (may be null), or written by `make` into memory aligned
   // to 64 bytes. `how` distinguishes forms of one origin. The tensor keeps its memory alive.
-  // `is_new` (may be null) is set: did this request make it?
+  // `is_new` (may be null) is set: was it unknown, as has() tells?
   Tensor get(const ConstantOrigin& origin, std::string_view how, std::size_t bytes, PlanCache* cache,
              const std::function<void(std::byte*)>& make, bool* is_new = nullptr);
   // Was this made before?

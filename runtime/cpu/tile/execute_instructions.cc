@@ -277,7 +277,7 @@ template <class T, class M>
 void Executor<R>::select_span(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
   const Instruction& i = instruction(c, b, r);
   T* const d = values<T>(c, b, r);
-  // A constant is one value, not a tile of them in memory.
+  // A constant's tile could be copied as well; to fill in its value reads nothing.
   const auto part = [&](int argument) {
     const bool is_constant = instruction(c, b, i.arguments[argument]).kind == In::kConstant;
     return [=, &loops, from = values<T>(c, b, i.arguments[argument])](Count first, Count last) {

@@ -17,9 +17,10 @@ enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinogra
 // arguments, so results round equally everywhere. Without `transforms`, none of these.
 ConvolutionMethod fastest_convolution(const ImageShape& shape, Isa isa, bool transforms = true);
 
-// The method for one of many sizes. All of them need at most two forms of the weights: our own direct convolution's, and that
-// of Winograd's F(4x4) or of Fourier's method where it gains enough to be kept beside the other. The library's kernels would
-// have a form, and code, for every few sizes. Depends on nothing but its arguments either.
+// The method for one of many sizes. All of them need at most two forms of the weights: our own direct convolution's, or for
+// depthwise ones that by channel, and that of Winograd's F(4x4) or of Fourier's method where it gains enough to be kept beside
+// the other. The library's kernels would have a form, and code, for every few sizes. Depends on nothing but its arguments
+// either.
 ConvolutionMethod open_convolution(const ImageShape& shape, Isa isa, bool transforms = true);
 
 // The tile size for Fourier's method, by the same estimate; 0 if it cannot be used, or its weights would need too much memory.

@@ -1,6 +1,7 @@
 // Ensembles of decision trees: the scores of rows.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -210,9 +211,7 @@ class TreeScoresPlan final : public NodePlan {
   std::unique_ptr<Kernel> made(Planner& planner) const {
     std::vector<std::byte> packed;
     const auto pack = [&] {
-      if (packed.empty())
-        packed = PackedTrees<T>::pack(Trees::of(constants_), constants_[1].data<T>(), constants_[6].data<T>(), shape_.columns,
-                                      shape_.scores);
+      if (packed.empty()) packed = packed_trees<T>();
     };
     std::uint64_t size = 0;
     const Tensor sizes = planner.prepared(origin_, "bytes of trees", sizeof size, [&](std::byte* to) {
@@ -228,34 +227,26 @@ class TreeScoresPlan final : public NodePlan {
     return std::make_unique<TreeScoresKernel<T>>(shape_, std::move(bytes), loops_for<TreeLoops>(planner.options().isa));
   }
 
+  // Tests are of the columns themselves: the preparation of rows is in their numbers.
+  template <class T>
+  std::vector<std::byte> packed_trees() const {
+    const Trees given = Trees::of(constants_);
+    const auto preparation = operators::RowPreparation::of(constants_);
+    std::optional<operators::UnpreparedTests> tests;
+    if (!preparation.is_nothing()) {
+      given.checked_depths(std::numeric_limits<Count>::max(), shape_.scores);  // features are checked with their numbers
+      tests = operators::without_preparation(given, constants_[1], preparation, shape_.width).value();
+    }
+    const Tensor& splits = tests ? tests->splits : constants_[1];
+    return PackedTrees<T>::pack(tests ? tests->in(given) : given, splits.data<T>(), constants_[6].data<T>(), shape_.columns,
+                                shape_.scores);
+  }
+
   const Node& node_;
-  TreeShape shape_;
-  std::vector<Tensor> constants_;  // what Trees describes, splits and weights
+  TreeShape shape_;                // columns: that the packed tests ask for
+  std::vector<Tensor> constants_;  // inputs of the node but x
   ConstantOrigin origin_;
 };
-
-}  // namespace
-
-namespace {
-
-// Puts tests of the columns themselves in the place of tests of prepared rows. False if there are none.
-bool leave_out_preparation(std::vector<Tensor>& constants, TreeShape& shape) {
-  const auto preparation = operators::RowPreparation::of(constants);
-  constants.resize(static_cast<std::size_t>(Trees::kInputs));
-  if (preparation.is_nothing()) return true;
-  const Trees trees = Trees::of(constants);
-  trees.checked_depths(shape.columns, shape.scores);
-  const auto plain = operators::without_preparation(trees, constants[1], preparation, shape.width);
-  if (!plain) return false;
-  const auto list = [](Sizes sizes, const std::vector<std::int64_t>& numbers) {
-    return Tensor::from_integers(DataType::kInt64, std::move(sizes), numbers);
-  };
-  constants[1] = plain->splits;
-  constants[2] = list({static_cast<Count>(trees.branch_count()), static_cast<Count>(Trees::kEntries)}, plain->branches);
-  constants[3] = list({static_cast<Count>(plain->roots.size())}, plain->roots);
-  shape.columns = plain->columns;
-  return true;
-}
 
 }  // namespace
 
@@ -280,7 +271,12 @@ std::unique_ptr<NodePlan> plan_tree_scores(Planner& planner, const Node& node) {
     if (constants[i]) origin.add(static_cast<Count>(i)).add(constants[i]);
   origin.add(shape.columns).add(shape.scores);
   if (constants.size() > static_cast<std::size_t>(Trees::kInputs)) origin.add(shape.width);
-  if (!leave_out_preparation(constants, shape)) return nullptr;
+  if (const auto preparation = operators::RowPreparation::of(constants); !preparation.is_nothing()) {
+    // What is searched for belongs to the packed trees, which are made once.
+    const auto columns = operators::columns_without_preparation(Trees::of(constants), constants[1], preparation, shape.width);
+    if (!columns) return nullptr;
+    shape.columns = *columns;
+  }
   return std::make_unique<TreeScoresPlan>(node, shape, std::move(constants), std::move(origin));
 }
 

@@ -72,7 +72,7 @@ struct ForestBuilder : rewright::testing::GraphBuilder {
     }
     return Tensor::from_reals(type, {kFeatures}, list);
   }
-  // What is done to rows before the tests.
+  // A random preparation of rows.
   std::vector<ValueId> preparation(DataType type) {
     std::vector<ValueId> parts;
     std::vector<std::int64_t> selected;
