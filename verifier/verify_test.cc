@@ -101,6 +101,16 @@ TEST_CASE("positions that are read off tensors are the same where the elements a
           .outcome != Outcome::kProved);
 }
 
+// 200 + 100 is 44.
+TEST_CASE("sums of unsigned numbers wrap around", "[verify]") {
+  CHECK(
+      verdict_of("rule r: \"\" x[S...]: uint8, y[S...]: uint8 Less(x + y, y) => Fill(; value=0, shape=S, type=bool)").outcome !=
+      Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[S...]: uint8, y[S...]: uint8 Less(x + y, Fill(; value=0, shape=[], type=uint8)) => Fill(; "
+                   "value=0, shape=S, type=bool)")
+            .outcome == Outcome::kProved);
+}
+
 TEST_CASE("a rule over all ranks, with broadcasting", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x, y Relu(Neg(x)) + y => y + Relu(x * -1)");
   CHECK(v.outcome == Outcome::kProved);
