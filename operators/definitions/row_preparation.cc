@@ -62,7 +62,7 @@ class Unpreparer {
     }
   }
 
-  // Of all tests; nullopt if one asks for a feature that is not monotone in its column.
+  // The columns that tests ask for; nullopt if one asks for a feature that is not monotone in its column.
   std::optional<std::int64_t> columns() const {
     for (std::size_t b = 0; b < trees_.branch_count(); ++b)
       if (!is_monotone(feature(b))) return std::nullopt;

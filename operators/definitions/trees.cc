@@ -276,7 +276,7 @@ std::optional<UnpreparedTests> unprepared(const OnnxSink& sink, const std::vecto
     const auto constant = sink.constant_value(inputs[n]);
     if (!constant) return std::nullopt;
     preparation.parts[n - Trees::kInputs] = *constant;
-    // Where the number of columns is open, there are as many as features.
+    // If the number of columns is open, there are as many as features.
     if (!width && !preparation.has(RowPreparation::kSelected)) width = constant->size();
   }
   if (!width) {

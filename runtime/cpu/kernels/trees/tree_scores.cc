@@ -272,7 +272,7 @@ std::unique_ptr<NodePlan> plan_tree_scores(Planner& planner, const Node& node) {
   origin.add(shape.columns).add(shape.scores);
   if (constants.size() > static_cast<std::size_t>(Trees::kInputs)) origin.add(shape.width);
   if (const auto preparation = operators::RowPreparation::of(constants); !preparation.is_nothing()) {
-    // What is searched for belongs to the packed trees, which are made once.
+    // The search itself belongs to the packed trees, which are made once.
     const auto columns = operators::columns_without_preparation(Trees::of(constants), constants[1], preparation, shape.width);
     if (!columns) return nullptr;
     shape.columns = *columns;
