@@ -140,6 +140,27 @@ void group_tile(const GroupTile& t) {
 // ---- Depthwise
 using DepthwiseTile = ConvolutionLoops::DepthwiseTile;
 
+// Stores the sums of pixels for a vector of channels from `c` on, or its first `count` channels: with the addend, within
+// bounds.
+template <Count kPixels, bool kWhole, class Tile>
+inline void finish_pixels(const V* sum, const Tile& t, Count addend_pitch, Count y_pitch, Count c, Count count) {
+  const V low = t.low - V{}, high = t.high - V{};
+#pragma GCC unroll 8
+  for (Count p = 0; p < kPixels; ++p) {
+    V result = sum[p];
+    if (t.addend != nullptr) {
+      const float* const addend = t.addend + p * addend_pitch + c;
+      result += kWhole ? load(addend) : load_some(addend, count);
+    }
+    result = bounded(result, low, high);
+    float* const y = t.y + p * y_pitch + c;
+    if constexpr (kWhole)
+      store(y, result);
+    else
+      store_some(y, result, count);
+  }
+}
+
 // A vector of channels from `c` on, or its first `count` channels.
 template <Count kPixels, Count kWidth, Count kStride, bool kEdge, bool kWhole>
 inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
@@ -167,18 +188,7 @@ inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
     row += t.row_stride;
     w += kWidth * kLanes;
   }
-  const V low = t.low - V{}, high = t.high - V{};
-#pragma GCC unroll 8
-  for (Count p = 0; p < kPixels; ++p) {
-    V result = sum[p];
-    if (t.addend != nullptr) result += get(t.addend + p * t.pitch + c);
-    result = bounded(result, low, high);
-    float* const y = t.y + p * t.pitch + c;
-    if constexpr (kWhole)
-      store(y, result);
-    else
-      store_some(y, result, count);
-  }
+  finish_pixels<kPixels, kWhole>(sum, t, t.pitch, t.pitch, c, count);
 }
 
 template <Count kPixels, Count kWidth, Count kStride, bool kEdge>
@@ -247,18 +257,7 @@ inline void tap_channels(const TapTile& t, Count c, Count count) {
 #pragma GCC unroll 8
     for (Count p = 0; p < kPixels; ++p) sum[p] += get(from + p * t.x_stride) * b;
   }
-  const V low = t.low - V{}, high = t.high - V{};
-#pragma GCC unroll 8
-  for (Count p = 0; p < kPixels; ++p) {
-    V result = sum[p];
-    if (t.addend != nullptr) result += get(t.addend + p * t.channels + c);
-    result = bounded(result, low, high);
-    float* const y = t.y + p * t.y_stride + c;
-    if constexpr (kWhole)
-      store(y, result);
-    else
-      store_some(y, result, count);
-  }
+  finish_pixels<kPixels, kWhole>(sum, t, t.channels, t.y_stride, c, count);
 }
 
 template <Count kPixels>

@@ -56,6 +56,27 @@ TEST_CASE("convolutions of random shapes") {
 }
 
 // Windows that are planes or columns are those of images; with open sizes the others are our own as well.
+namespace {
+
+// Plans for open sizes give the interpreter's results, without kernels of the library.
+void require_own_kernels(const KernelBuilder& b, int threads) {
+  const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
+  for (const Isa isa : tested_isas()) {
+    PlanOptions options;
+    options.isa = isa;
+    options.threads = threads;
+    options.piece_nanoseconds = 0;
+    options.open_sizes = true;
+    PlanRunner runner(make_plan(b.graph, options));
+    INFO("isa " << cpu::name(isa));
+    testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
+    for (const Step& step : runner.plan().steps)
+      CHECK((step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("convolutions of volumes, of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
@@ -84,19 +105,7 @@ TEST_CASE("convolutions of volumes, of random shapes") {
     if (b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
     if (b.pick(0, 3) == 0) y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
     b.check(y);
-    const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
-    for (const Isa isa : tested_isas()) {
-      PlanOptions options;
-      options.isa = isa;
-      options.threads = 1 + static_cast<int>(seed % 3);
-      options.piece_nanoseconds = 0;
-      options.open_sizes = true;
-      PlanRunner runner(make_plan(b.graph, options));
-      INFO("isa " << cpu::name(isa));
-      testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
-      for (const Step& step : runner.plan().steps)
-        CHECK((step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
-    }
+    require_own_kernels(b, 1 + static_cast<int>(seed % 3));
   }
 }
 
@@ -126,19 +135,7 @@ TEST_CASE("depthwise convolutions of any windows and open sizes are our own") {
     if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
     if (b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
     b.check(y);
-    const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
-    for (const Isa isa : tested_isas()) {
-      PlanOptions options;
-      options.isa = isa;
-      options.threads = 1 + static_cast<int>(seed % 3);
-      options.piece_nanoseconds = 0;
-      options.open_sizes = true;
-      PlanRunner runner(make_plan(b.graph, options));
-      INFO("isa " << cpu::name(isa));
-      testing::require_close(b.graph, runner.run(b.inputs), expected, {5e-5});
-      for (const Step& step : runner.plan().steps)
-        CHECK((step.changes_layout || step.kernel->source().find("oneDNN") == std::string::npos));
-    }
+    require_own_kernels(b, 1 + static_cast<int>(seed % 3));
   }
 }
 
