@@ -145,7 +145,7 @@ TEST_CASE("graphs for sizes stay as they are while others are made, and nodes th
     kept.emplace_back(open.with_sizes(sizes), expected);
     const Node* const reshape = kept.back().first.nodes()[1].get();
     again += made.insert(reshape).second ? 0 : 1;
-    for (const auto& [graph, text] : kept) REQUIRE(sized([&] { return graph; }) == text);
+    for (const auto& made_before : kept) REQUIRE(sized([&] { return made_before.first; }) == made_before.second);
     if (random() % 2 == 0) kept.clear();
   }
   CHECK(again > 10);
