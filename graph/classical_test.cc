@@ -1,4 +1,5 @@
 // Operators of ai.onnx.ml and their like: maps, and models as graphs of operators.
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -211,14 +212,15 @@ TEST_CASE("an ensemble of trees around which the graph has changed is written as
 TEST_CASE("a call of trees of which a rewrite changed the rows and the tests is written as a call") {
   for (const bool texts : {false, true})
     for (const bool of_one_class : {false, true})
-      for (const std::string missing : {"0", "1"}) {
+      for (const auto& [missing, transform, base] :
+           {std::array<std::string, 3>{"0", "LOGISTIC", "0.125"}, {"1", "LOGISTIC", "0.125"}, {"0", "NONE", "0.0"}}) {
         const Graph graph = classical(
             "agraph (float[N, 3] x) => (" + std::string(texts ? "string" : "int64") +
             "[N] label, float[N, 2] z) <float[2] s = {-4, 0.25}, float[2] m = {0.5, 1}, int64[2] i = {2, 0}> { y = Gather "
             "<axis = "
             "1> (x, i) n = IsNaN (y) f = Where (n, m, y) c = Mul (f, s) label, z = ai.onnx.ml.TreeEnsembleClassifier <" +
-            (texts ? "classlabels_strings = [\"a\", \"b\"]" : "classlabels_int64s = [0, 1]") +
-            ", post_transform = \"LOGISTIC\", base_values = [0.125" + (of_one_class ? "" : ", 0.5") +
+            (texts ? "classlabels_strings = [\"a\", \"b\"]" : "classlabels_int64s = [0, 1]") + ", post_transform = \"" +
+            transform + "\", base_values = [" + base + (of_one_class ? "" : ", " + base) +
             "], nodes_treeids = [0, 0, 0, 1, 1, 1], nodes_nodeids = [0, 1, 2, 0, 1, 2], nodes_featureids = [1, 0, 0, 0, 0, 0], "
             "nodes_modes = [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\", \"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values = [0.5, 0.0, "
             "0.0, -3.0, 0.0, 0.0], nodes_truenodeids = [1, 0, 0, 1, 0, 0], nodes_falsenodeids = [2, 0, 0, 2, 0, 0], "
@@ -232,6 +234,8 @@ TEST_CASE("a call of trees of which a rewrite changed the rows and the tests is 
         REQUIRE(trees != graph.nodes().end());
         std::vector<ValueId> inputs = (*trees)->inputs;
         REQUIRE(inputs.size() == 7);
+        const auto is_sum = [](const auto& node) { return node->op && node->op->name() == "Add"; };
+        CHECK(std::any_of(graph.nodes().begin(), graph.nodes().end(), is_sum) == (base != "0.0"));
         inputs[0] = graph.inputs()[0];
         inputs.push_back(changed.add_constant(int64s({2}, {2, 0})));
         inputs.push_back(changed.add_constant(floats({2}, {0.5, 1})));

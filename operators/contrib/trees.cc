@@ -129,8 +129,10 @@ class NumberedNodes {
 };
 
 // ONNX Runtime adds the base to the sum in the type of the splits, and then makes floats of it.
-ValueId with_base(ContribNode& n, ValueId scores, const std::vector<double>& base) {
+// Zeros change nothing: no sum of leaves is a negative zero. The least or largest leaf may be one.
+ValueId with_base(ContribNode& n, ValueId scores, const std::vector<double>& base, bool is_sum = true) {
   if (base.empty()) return scores;
+  if (is_sum && std::all_of(base.begin(), base.end(), [](double b) { return b == 0; })) return scores;
   Formulas f(n.b, n.b.type_of(scores).type);
   return f.sum(scores, f.numbers({static_cast<std::int64_t>(base.size())}, base));
 }
@@ -158,8 +160,10 @@ Results tree_ensemble_regressor(ContribNode& n, std::string&) {
   }
   const std::vector<double> base = reals_or_tensor(n, "base_values");
   if (!base.empty() && static_cast<std::int64_t>(base.size()) != targets) throw wrong_lists();
-  const ValueId scores = aggregated(n, trees, x, targets, nodes.tree_count(), n.source.text("aggregate_function", "SUM"));
-  return n.results({transformed(n, n.b.cast(with_base(n, scores, base), DataType::kFloat))});
+  const std::string how = n.source.text("aggregate_function", "SUM");
+  const ValueId scores = aggregated(n, trees, x, targets, nodes.tree_count(), how);
+  const bool is_sum = how == "SUM" || how == "AVERAGE";
+  return n.results({transformed(n, n.b.cast(with_base(n, scores, base, is_sum), DataType::kFloat))});
 }
 
 constexpr const char *kIntegers = "classlabels_int64s", *kTexts = "classlabels_strings";

@@ -88,20 +88,21 @@ class TreeCalls {
   // The graph with one more call; nullopt if there is none to be made.
   std::optional<Graph> next() {
     const std::set<const Expansion*> intact = intact_expansions(graph_);
-    const auto users = graph_.users();
     for (const auto& node : graph_.nodes()) {
       if (!is_trees(node) || intact.contains(node->expansion.get())) continue;
-      for (const std::int32_t user : users[node->outputs.at(0)]) {
-        const Expansion* const call = graph_.nodes()[static_cast<std::size_t>(user)]->expansion.get();
-        if (call == nullptr || intact.contains(call) || !tried_.emplace(node.get(), call).second) continue;
-        if (auto made = with_call(*node, *call)) return made;
+      const std::vector<bool> behind = values_behind(node->outputs.at(0));
+      for (const auto& user : graph_.nodes()) {
+        const Expansion* const call = user->expansion.get();
+        if (call == nullptr || intact.contains(call) || !reads(*user, behind) || !tried_.emplace(node.get(), call).second)
+          continue;
+        if (auto made = with_call(*node, *call, behind)) return made;
       }
     }
     return std::nullopt;
   }
 
  private:
-  std::optional<Graph> with_call(const Node& trees, const Expansion& call) const {
+  std::optional<Graph> with_call(const Node& trees, const Expansion& call, const std::vector<bool>& behind) const {
     onnx::NodeProto given;
     if (!given.ParseFromString(call.node_proto) || name_of_votes(given) == nullptr ||
         find_local_function(*graph_.model(), given) != nullptr)
@@ -133,23 +134,20 @@ class TreeCalls {
       if (order[n]->outputs == trees.outputs)  // the call stands where the trees stood
         for (std::size_t m = before; m < order.size(); ++m) both.add_shared(order[m]);
     }
+    // By hashes, not by the members of the call: a rewrite may have made some of them anew.
     const std::vector<std::uint64_t> hashes = both.value_hashes();
-    std::map<std::uint32_t, const Node*> members;
-    for (const auto& node : graph_.nodes())
-      if (node->expansion.get() == &call) members[node->expansion_member] = node.get();
     std::vector<std::pair<ValueId, ValueId>> replacements;
-    for (std::size_t k = 0; k < call.outputs.size() && k < made->size(); ++k) {
-      const Expansion::Port& port = call.outputs[k];
-      const auto member = members.find(port.member);
-      if (port.kind != Expansion::Port::Kind::kMember || member == members.end()) continue;  // nothing reads it
-      const ValueId from = member->second->outputs.at(port.place), to = (*made)[k];
-      if (from == kNoValue) continue;
-      if (to == kNoValue || hashes[from] != hashes[to] || graph_.value(from).type != result.value(to).type) return std::nullopt;
-      replacements.emplace_back(from, to);
+    for (const ValueId to : *made) {
+      if (to == kNoValue) continue;
+      for (ValueId from = 0; from < graph_.value_count(); ++from) {
+        const std::uint64_t hash = hashes[from == old_scores ? new_scores : from];
+        if (behind[from] && hash == hashes[to] && graph_.value(from).type == result.value(to).type)
+          replacements.emplace_back(from, to);
+      }
     }
     if (replacements.empty()) return std::nullopt;
     result.replace_uses(replacements);
-    drop_unread(result, trees, call);
+    drop_unread(result, behind, call);
     const auto is_left = [&](const auto& node) {
       return std::find(node->outputs.begin(), node->outputs.end(), old_scores) != node->outputs.end();
     };
@@ -158,8 +156,25 @@ class TreeCalls {
     return result;
   }
 
+  // Those that depend on a value, and it.
+  std::vector<bool> values_behind(ValueId value) const {
+    std::vector<bool> behind(graph_.value_count());
+    behind[value] = true;
+    for (const auto& node : graph_.nodes())
+      if (reads(*node, behind))
+        for (const ValueId id : node->outputs)
+          if (id != kNoValue) behind[id] = true;
+    return behind;
+  }
+
+  static bool reads(const Node& node, const std::vector<bool>& values) {
+    const auto is_one = [&](ValueId id) { return id != kNoValue && id < values.size() && values[id]; };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), is_one) ||
+           std::any_of(node.parameters.begin(), node.parameters.end(), is_one);
+  }
+
   // Removes the trees and the old body, as far as nothing reads them any more.
-  static void drop_unread(Graph& graph, const Node& trees, const Expansion& call) {
+  static void drop_unread(Graph& graph, const std::vector<bool>& behind, const Expansion& call) {
     std::vector<int> readers(graph.value_count());
     const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
     const auto count = [&](const Node& node, int by) {
@@ -174,9 +189,9 @@ class TreeCalls {
       again = false;
       for (std::size_t n = nodes.size(); n-- > 0;) {
         const Node& node = *nodes[n];
-        // A part of the body may have been made anew, equal to what it was.
-        const bool reads = std::find(node.inputs.begin(), node.inputs.end(), trees.outputs.at(0)) != node.inputs.end();
-        const bool is_old = reads || node.outputs == trees.outputs || node.expansion.get() == &call;
+        const bool is_behind = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                           [&](ValueId id) { return id != kNoValue && id < behind.size() && behind[id]; });
+        const bool is_old = is_behind || node.expansion.get() == &call;
         if (dropped[n] || !is_old || std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
               return id != kNoValue && readers[id] > 0;
             }))
