@@ -84,6 +84,21 @@ def resnet50(folder):
     return file
 
 
+def vgg16(folder):
+    """Simonyan and Zisserman, 2015, configuration D, images of 224 x 224."""
+    net = Network("vgg16")
+    x, channels = net.input("image", 3, 224, 224), 3
+    for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(count):
+            x = net.node("Relu", net.node("Conv", x, net.weight(width, channels, 3, 3), net.weight(width), pads=[1, 1, 1, 1]))
+            channels = width
+        x = net.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = net.node("Flatten", x)
+    for a, b in ((7 * 7 * 512, 4096), (4096, 4096)):
+        x = net.node("Relu", net.linear(x, a, b))
+    return net.write(folder, net.linear(x, 4096, 1000), "N", 1000)
+
+
 def transformer(folder, layers=24, width=1024, heads=16, tokens=512, words=32768):
     """GPT-2's medium size (Radford et al., 2019), 512 tokens, a vocabulary of 32,768."""
     net = Network("transformer")
