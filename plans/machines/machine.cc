@@ -84,6 +84,17 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
   for (std::size_t n = 0; node_ && n < nodes(); ++n) links_.insert(links_.end(), node_->links().begin(), node_->links().end());
   if (cluster_) links_.insert(links_.end(), cluster_->links().begin(), cluster_->links().end());
   if (cluster_ && description_.rings) rings_ = rings_over(cluster_->links(), nodes());
+  if (cluster_ && description_.rings && rings_.empty()) rings_.push_back(ring_of_ranks());
+}
+
+Ring Machine::ring_of_ranks() const {
+  Ring ring{{}, std::numeric_limits<double>::infinity()};
+  for (std::size_t node = 0; node < nodes(); ++node) {
+    ring.order.push_back(static_cast<std::uint32_t>(node));
+    for (const LinkNumber l : route(node * description_.per_node, (node + 1) % nodes() * description_.per_node))
+      ring.bytes_per_second = std::min(ring.bytes_per_second, links_[l].bytes_per_second);
+  }
+  return ring;
 }
 
 std::string Machine::link_name(LinkNumber link) const {

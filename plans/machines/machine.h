@@ -39,8 +39,10 @@ struct MachineDescription {
   double memory = std::numeric_limits<double>::infinity();  // bytes of a device
   std::optional<NetworkDescription> node = {};              // between the devices of a node; needed if there are several
   std::optional<NetworkDescription> cluster = {};           // between nodes; needed if there are several
-  bool rings =
-      false;  // collectives of all nodes go around all rings of direct cables, else around one in the order of the ranks
+  // Collectives of all nodes look at the network: vectors are reduced and gathered within nodes, and go between them around all
+  // rings of direct cables, or around one in the order of the ranks where there are none. Else they go around one ring of all
+  // devices in the order of their numbers.
+  bool rings = false;
 };
 
 // Device d is on node d / per_node. Messages between devices of one node take the node's links; others take the cluster's, and
@@ -77,6 +79,7 @@ class Machine {
   double message_seconds(std::size_t from, std::size_t to, double bytes) const;
 
  private:
+  Ring ring_of_ranks() const;
   std::size_t cluster_begin() const { return node_links_ * nodes(); }
 
   MachineDescription description_;

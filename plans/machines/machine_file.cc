@@ -45,9 +45,8 @@ constexpr std::array kFields{
           "between nodes; all devices of a node share the node's cables"},
     Field{"links", "edges", FieldKind::kEdges, false, "", "cables between nodes one by one, in place of cluster"},
     Field{"links", "rings", FieldKind::kTruth, false, "",
-          "collectives of all nodes go around all rings that cables form, as libraries do that look at them; without it around "
-          "one "
-          "in the order of the ranks"},
+          "collectives of all nodes look at the network, as some libraries do: vectors are reduced and gathered within nodes, "
+          "and go between them around all rings that cables form; without it around one ring of all devices"},
     Field{"network", "latency", FieldKind::kSeconds, false, "",
           "seconds of a message's first byte between neighbours: of a direct cable, or through one switch"},
     Field{"network", "bytes_per_second", FieldKind::kRate, false, "", "of a cable, in each direction"},

@@ -85,7 +85,8 @@ TEST_CASE("rings are found in cables at random") {
   }
 }
 
-// k rings divide the bytes of each round: 2 (n-1) (alpha + beta W / (n k)).
+// k rings of n nodes divide the bytes of each round: 2 (n-1) (alpha + beta W / (n k)). Within nodes nothing takes any time
+// here.
 TEST_CASE("collectives go around all rings of a machine") {
   for (const auto& [nodes, per_node] : {std::pair<std::size_t, std::size_t>{16, 1}, {9, 1}, {16, 2}}) {
     std::set<Ends> cables;
@@ -106,11 +107,37 @@ TEST_CASE("collectives go around all rings of a machine") {
     CHECK(rings_of(without, sum.groups).empty());
     sum.rings = rings_of(machine, sum.groups);
     REQUIRE(static_cast<double>(sum.rings.size()) == rings);
-    const auto members = static_cast<double>(all.size());
-    CHECK(price(machine, sum).seconds ==
-          Approx(2 * (members - 1) * (kAlpha + sum.bytes / members / rings / kRate)).epsilon(1e-3));
+    const auto n = static_cast<double>(nodes);
+    const double around = (n - 1) * (kAlpha + sum.bytes / n / rings / kRate);
+    CHECK(price(machine, sum).seconds == Approx(2 * around).epsilon(1e-3));
+    for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
+      sum.kind = kind;
+      CHECK(price(machine, sum).seconds == Approx(around).epsilon(1e-3));
+    }
     // A part of the nodes goes around in the order of the ranks.
     CHECK(rings_of(machine, {{0, 1}}).empty());
+  }
+}
+
+// Each device sends the others of its node w-1 parts of W/w at rate r, twice; the parts then go around the nodes.
+TEST_CASE("collectives over switches are reduced and gathered within nodes, where the machine says that they look at it") {
+  const double bytes = 1e8, rate = 1e11, late = 1e-6;
+  for (const auto& [nodes, per_node] : {std::pair<std::size_t, std::size_t>{4, 4}, {7, 2}, {3, 1}}) {
+    MachineDescription description =
+        make_cluster(nodes, per_node, {1e12, 1e12}, 1e9, {late, rate, "switch"}, {kAlpha, kRate, "switch"});
+    description.rings = true;
+    const Machine machine(description);
+    Devices all(nodes * per_node);
+    std::iota(all.begin(), all.end(), 0);
+    Collective sum{CollectiveKind::kAllReduce, {all}, bytes};
+    sum.rings = rings_of(machine, sum.groups);
+    REQUIRE(sum.rings.size() == 1);
+    const auto n = static_cast<double>(nodes), w = static_cast<double>(per_node);
+    const double within = (w - 1) * (late + bytes / w / rate), across = (n - 1) * (kAlpha + bytes / n / kRate);
+    CHECK(price(machine, sum).seconds == Approx(2 * (within + across)));
+    double sent = 0;
+    for (const auto& [device, part] : price(machine, sum).sent) sent += part;
+    CHECK(sent == Approx(2 * (n * w - 1) * bytes));
   }
 }
 

@@ -98,7 +98,7 @@ std::vector<MemberRing> rings_of(const Machine& machine, const std::vector<Devic
   double together = 0;
   for (const Ring& ring : machine.rings()) together += ring.bytes_per_second;
   for (const Ring& ring : machine.rings()) {
-    MemberRing& of_members = result.emplace_back(MemberRing{{}, ring.bytes_per_second / together});
+    MemberRing& of_members = result.emplace_back(MemberRing{{}, ring.bytes_per_second / together, on_node});
     for (const std::uint32_t node : ring.order)
       for (std::size_t k = 0; k < on_node; ++k) of_members.order.push_back(static_cast<std::uint32_t>(node * on_node + k));
   }

@@ -22,15 +22,14 @@ class ScheduleMaker {
   std::size_t size() const { return ranks_.size(); }
   Schedule take() { return std::move(schedule_); }
 
-  // Each member sends a part to the next, so many times.
-  void around(double part, std::size_t rounds) {
-    Phase phase{{}, rounds};
-    for (const MemberRing& ring : rings_)
-      for (std::size_t k = 0; k < size(); ++k)
-        phase.messages.push_back(message(ring.order[k], ring.order[(k + 1) % size()], part * ring.share));
-    if (rings_.empty())
-      for (std::size_t p = 0; p < size(); ++p) phase.messages.push_back(message(p, (p + 1) % size(), part));
-    add(std::move(phase));
+  // A vector is reduced to parts, gathered from them, or both.
+  void around(double bytes, bool reduces, bool gathers) {
+    const std::size_t width = rings_.empty() ? 1 : rings_.front().on_node, nodes = size() / width;
+    const double part = bytes / static_cast<double>(width);
+    const std::size_t times = (reduces ? 1 : 0) + (gathers ? 1 : 0);
+    if (reduces) within(part, width);
+    across(part / static_cast<double>(nodes), width, times * (nodes - 1));
+    if (gathers) within(part, width);
   }
 
   void all_at_once(double part) {
@@ -87,6 +86,26 @@ class ScheduleMaker {
  private:
   Message message(std::size_t from, std::size_t to, double bytes) const { return {ranks_[from], ranks_[to], bytes}; }
 
+  // Each member sends a part to the next of its node.
+  void within(double part, std::size_t width) {
+    Phase phase{{}, width - 1};
+    for (const MemberRing& ring : rings_)
+      for (std::size_t k = 0; k < size(); ++k)
+        phase.messages.push_back(message(ring.order[k], ring.order[k - k % width + (k + 1) % width], part * ring.share));
+    add(std::move(phase));
+  }
+
+  // Each member sends a part to that of its place on the next node.
+  void across(double part, std::size_t width, std::size_t rounds) {
+    Phase phase{{}, rounds};
+    for (const MemberRing& ring : rings_)
+      for (std::size_t k = 0; k < size(); ++k)
+        phase.messages.push_back(message(ring.order[k], ring.order[(k + width) % size()], part * ring.share));
+    if (rings_.empty())
+      for (std::size_t p = 0; p < size(); ++p) phase.messages.push_back(message(p, (p + 1) % size(), part));
+    add(std::move(phase));
+  }
+
   Phase level(std::size_t bit, double bytes, bool up) const {
     Phase phase;
     for (std::size_t p = 0; p + bit < size(); p += 2 * bit)
@@ -125,8 +144,7 @@ Schedule hierarchical(std::size_t processes, std::size_t node, double bytes) {
   };
   side_by_side(ups);
   ScheduleMaker across(firsts);
-  const auto nodes = static_cast<double>(firsts.size());
-  if (firsts.size() > 1) across.around(bytes / nodes, 2 * (firsts.size() - 1));
+  if (firsts.size() > 1) across.around(bytes, true, true);
   for (Phase& phase : across.take()) result.push_back(std::move(phase));
   side_by_side(downs);
   return result;
@@ -137,7 +155,7 @@ Schedule all_reduce_schedule(AllReduce how, std::size_t processes, double bytes,
   switch (how.strategy) {
     case AllReduceStrategy::kEngine:
     case AllReduceStrategy::kRing:
-      make.around(bytes / static_cast<double>(processes), 2 * (processes - 1));
+      make.around(bytes, true, true);
       break;
     case AllReduceStrategy::kParameterServer:
       make.server(bytes);
@@ -191,7 +209,7 @@ Schedule make_schedule(CollectiveKind kind, AllReduce how, std::size_t processes
     case CollectiveKind::kAllGather:
       if ((how.strategy != AllReduceStrategy::kButterfly && how.strategy != AllReduceStrategy::kRecursiveDoubling) ||
           !std::has_single_bit(processes))
-        make.around(part, processes - 1);
+        make.around(bytes, kind == CollectiveKind::kReduceScatter, kind == CollectiveKind::kAllGather);
       else if (kind == CollectiveKind::kReduceScatter)
         make.halve(processes, bytes);
       else

@@ -44,6 +44,9 @@ using Schedule = std::vector<Phase>;
 struct MemberRing {
   std::vector<std::uint32_t> order;  // every member once
   double share = 1;
+  // So many that follow each other are on one node. A vector is reduced within nodes first and gathered there last, in rings of
+  // a node's members; between, each member goes around those of its place on the other nodes with its part.
+  std::size_t on_node = 1;
 };
 
 // `rings`: those that share the vector of a collective around a ring; none: one in the members' order.

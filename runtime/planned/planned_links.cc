@@ -45,6 +45,11 @@ void set_links(const plans::Machine& machine, std::size_t stride, std::size_t co
     together = *std::max_element(out.begin(), out.end());
   }
   options.seconds_per_byte = 1 / together;
+  if (count % machine.nodes() != 0) return;
+  // Within nodes a vector is reduced and gathered apart from that (MemberRing): fewer rounds, and fewer bytes between nodes.
+  const auto nodes = static_cast<double>(machine.nodes()), all = static_cast<double>(count);
+  options.seconds_per_byte *= (nodes - 1) / nodes / ((all - 1) / all);
+  options.latency *= (nodes - 1 + all / nodes - 1) / (all - 1);
 }
 
 distribution::PairLimits pairs_among(const plans::Machine& machine, std::size_t groups, bool across) {
