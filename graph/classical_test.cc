@@ -259,6 +259,28 @@ TEST_CASE("a call of trees of which a rewrite changed the rows and the tests is 
       }
 }
 
+TEST_CASE("a call stays one where nothing reads some of its outputs") {
+  for (const std::string read : {"label", "z"}) {
+    const std::string type = read == "z" ? "float[N, 2] z" : "int64[N] label";
+    Graph graph = classical(
+        "agraph (float[N, 1] x) => (" + type +
+        ") { label, z = ai.onnx.ml.TreeEnsembleClassifier <classlabels_int64s = [3, 4], nodes_treeids = [0, 0, 0], "
+        "nodes_nodeids "
+        "= [0, 1, 2], nodes_featureids = [0, 0, 0], nodes_modes = [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values = [0.5, "
+        "0.0, 0.0], nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0], class_treeids = [0, 0], class_nodeids = [1, "
+        "2], class_ids = [1, 1], class_weights = [0.25, 0.75]> (x) }");
+    const std::size_t nodes = graph.nodes().size();
+    graph.tidy();
+    CHECK(graph.nodes().size() == nodes);
+    onnx::ModelProto model;
+    REQUIRE(model.ParseFromString(export_onnx_bytes(graph)));
+    REQUIRE(model.graph().node_size() == 1);
+    CHECK(model.graph().node(0).op_type() == "TreeEnsembleClassifier");
+    CHECK(model.graph().node(0).output(0) == "label");
+    CHECK(model.graph().node(0).output(1) == "z");
+  }
+}
+
 TEST_CASE("ensembles of doubles, and of later versions, keep their trees") {
   const auto graph = [](const std::string& type, const std::string& version) {
     return import_onnx_bytes(text_bytes("agraph (" + type + R"([N, 1] x) => (float[N, 1] y) {

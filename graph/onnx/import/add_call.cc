@@ -36,7 +36,8 @@ std::optional<std::vector<ValueId>> add_call(Graph& graph, const ContribCall& ca
   return add_call(graph, proto, call.inputs);
 }
 
-std::optional<std::vector<ValueId>> add_call(Graph& graph, const onnx::NodeProto& proto, const std::vector<ValueId>& inputs) {
+std::optional<std::vector<ValueId>> add_call(Graph& graph, const onnx::NodeProto& proto, const std::vector<ValueId>& inputs,
+                                             const std::function<bool(std::size_t output)>& is_read) {
   const std::string domain = canonical_domain(proto.domain());
   const operators::ContribGraph* const body = operators::find_contrib(domain, proto.op_type());
   if (body == nullptr || !graph.model()) return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<std::vector<ValueId>> add_call(Graph& graph, const onnx::NodeProto
   }
   std::vector<ValueId> results;
   for (std::size_t i = 0; i < static_cast<std::size_t>(proto.output_size()); ++i)
-    results.push_back(i < values->size() ? NodeSource::to_id((*values)[i]) : kNoValue);
+    results.push_back(i < values->size() && is_read(i) ? NodeSource::to_id((*values)[i]) : kNoValue);
   make_expansion(graph, before, serialize(proto), proto.name(), inputs, results);
   import_domain(graph, domain);
   return results;

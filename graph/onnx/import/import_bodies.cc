@@ -1,4 +1,6 @@
 // Import of nodes that are replaced by several others: function calls, branches, loops, gradients.
+#include <ranges>
+
 #include "graph/gradients/differentiate.h"
 #include "graph/onnx/import/importer.h"
 #include "operators/procedure.h"
@@ -81,6 +83,16 @@ bool Importer::import_gradient(const Source& source, const std::vector<std::stri
   }
 }
 
+void Importer::forget_unread(const onnx::NodeProto& call, std::vector<ValueId>& results) const {
+  const auto is_read = [&](int i) {
+    return static_cast<std::size_t>(i) < results.size() && order_.read_names.contains(call.output(i));
+  };
+  const auto outputs = std::views::iota(0, call.output_size());
+  if (std::ranges::none_of(outputs, is_read)) return;
+  for (const int i : outputs)
+    if (static_cast<std::size_t>(i) < results.size() && !is_read(i)) results[static_cast<std::size_t>(i)] = kNoValue;
+}
+
 bool Importer::expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call,
                       std::string& reason, Expand how) {
   constexpr int kDeepest = 64;
@@ -103,8 +115,10 @@ bool Importer::expand(const Source& source, const onnx::FunctionProto& function,
       return false;
     }
     for (const std::string& output : body.outputs) results.push_back(output.empty() ? kNoValue : id_of(output));
-    if (source.is_of_model() && !options_.for_execution && how == Expand::kAsCall)
+    if (source.is_of_model() && !options_.for_execution && how == Expand::kAsCall) {
+      forget_unread(call, results);
       make_expansion(graph_, nodes_before, source.bytes, source.proto.name(), inputs, results);
+    }
     std::vector<OnnxValue> values;
     for (const ValueId id : results) values.push_back(NodeSource::to_onnx(id));
     name_results(source, values, values_before);
@@ -170,6 +184,7 @@ bool Importer::import_as_graph(const Source& source_node, const GraphOfNode& gra
       const bool is_made = !proto.output(i).empty() && static_cast<std::size_t>(i) < values->size();
       results.push_back(is_made ? NodeSource::to_id((*values)[static_cast<std::size_t>(i)]) : kNoValue);
     }
+    forget_unread(proto, results);
     make_expansion(graph_, nodes_before, source_node.bytes, proto.name(), *inputs, results);
     values->clear();
     for (const ValueId id : results) values->push_back(NodeSource::to_onnx(id));

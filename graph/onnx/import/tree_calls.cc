@@ -111,7 +111,10 @@ class TreeCalls {
     if (!proto) return std::nullopt;
     Graph result = graph_;
     const std::size_t before = result.nodes().size();
-    const auto made = add_call(result, *proto, {trees.inputs[0]});
+    const auto is_read = [&](std::size_t k) {
+      return k < call.outputs.size() && call.outputs[k].kind != Expansion::Port::Kind::kAbsent;
+    };
+    const auto made = add_call(result, *proto, {trees.inputs[0]}, is_read);
     if (!made) return std::nullopt;
     const auto nodes = result.nodes().subspan(before);
     const auto scores = std::find_if(nodes.begin(), nodes.end(), is_trees);
