@@ -9,6 +9,7 @@
 #include "expressions/element.h"
 #include "graph/onnx/import/overridable.h"
 #include "graph/onnx/string_inputs.h"
+#include "optimizer/inputs/missing_numbers.h"
 #include "optimizer/inputs/sizes.h"
 
 namespace rewright::optimizer {
@@ -251,13 +252,19 @@ IntegerRange narrowed_range(IntegerRange range, Draw draw) {
   }
 }
 
-Tensor drawn_tensor(const TensorType& type, const Sizes& sizes, IntegerRange range, Draw draw, std::mt19937_64& random) {
+constexpr std::uint64_t kOneIsMissing = 8;  // of so many numbers, where any may be
+
+Tensor drawn_tensor(const TensorType& type, const Sizes& sizes, IntegerRange range, bool may_miss, Draw draw,
+                    std::mt19937_64& random) {
   const auto count = static_cast<std::size_t>(element_count(sizes));
   if (is_real(type.type)) {
     std::normal_distribution<double> normal;
     std::uniform_real_distribution<double> positive(0.5, 1.5);
     std::vector<double> elements(count);
     for (double& element : elements) element = draw == Draw::kPositive ? positive(random) : normal(random);
+    if (may_miss && draw == Draw::kUsual)
+      for (double& element : elements)
+        if (random() % kOneIsMissing == 0) element = std::numeric_limits<double>::quiet_NaN();
     return Tensor::from_reals(type.type, sizes, elements);
   }
   const IntegerRange drawn = type.type == DataType::kBool ? IntegerRange{} : narrowed_range(range, draw);
@@ -307,6 +314,7 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string
   std::vector<IntegerRange> ranges;
   if (any_input([](const TensorType& type) { return is_integer(type.type); }))
     ranges = integer_ranges(open ? with_sizes(graph, given) : graph);
+  const std::vector<bool> may_miss = tested_for_missing(graph);
   std::mt19937_64 random(seed);
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -323,7 +331,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string
       inputs.push_back(random_strings(graph, graph.inputs()[i], known, random()));
       continue;
     }
-    inputs.push_back(drawn_tensor(value.type, known, ranges.empty() ? IntegerRange{} : ranges[i], draw, random));
+    inputs.push_back(drawn_tensor(value.type, known, ranges.empty() ? IntegerRange{} : ranges[i], may_miss[graph.inputs()[i]],
+                                  draw, random));
   }
   return inputs;
 }

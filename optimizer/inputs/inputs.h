@@ -32,7 +32,7 @@ std::vector<std::string> inputs_without_range(const Graph& graph);
 
 // Distributions of inputs, from the usual one to those that restrictive models may still accept.
 enum class Draw {
-  kUsual,     // normal reals; integers from integer_ranges
+  kUsual,     // normal reals, some missing where tested_for_missing(); integers from integer_ranges
   kSmall,     // integers 0 and 1 as far as in range
   kZeros,     // integers of 0
   kOnes,      // integers of 1

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstddef>
 
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
@@ -50,6 +52,32 @@ TEST_CASE("positions are drawn within what they index") {
     }
   const std::vector<std::int64_t> drawn = random_inputs(graph, {}, 1)[0].integers();
   CHECK(*std::max_element(drawn.begin(), drawn.end()) > 1);
+}
+
+TEST_CASE("numbers are missing where a model asks whether they are") {
+  const Graph graph = read_text(R"(agraph (float[40, 3] x, float[40, 3] y, float[40, 6] z) => (float[40, 6] f, float[40, 6] s)
+    <float[6] means = {1, 2, 3, 4, 5, 6}>
+    {
+      both = Concat <axis = 1> (x, y)
+      gone = IsNaN (both)
+      f = Where (gone, means, both)
+      p = Softmax (z)
+      none = IsNaN (p)
+      s = Where (none, means, p)
+    })");
+  const auto missing = [&](Draw draw) {
+    std::vector<std::ptrdiff_t> result;
+    for (const Tensor& input : random_inputs(graph, {}, 5, draw)) {
+      const std::vector<double> reals = input.reals();
+      result.push_back(std::count_if(reals.begin(), reals.end(), [](double x) { return std::isnan(x); }));
+    }
+    return result;
+  };
+  const std::vector<std::ptrdiff_t> some = missing(Draw::kUsual);
+  CHECK((some[0] > 0 && some[0] < 60));
+  CHECK((some[1] > 0 && some[1] < 60));
+  CHECK(some[2] == 0);
+  CHECK(missing(Draw::kSmall) == std::vector<std::ptrdiff_t>{0, 0, 0});
 }
 
 TEST_CASE("positions stay in range through moves, conversions and open sizes") {

@@ -1,0 +1,73 @@
+#include "optimizer/inputs/missing_numbers.h"
+
+#include <cstddef>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "expressions/element.h"
+
+namespace rewright::optimizer {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+// From the last node to the first.
+class MissingFinder {
+ public:
+  explicit MissingFinder(const Graph& graph) : graph_(graph), tested_(graph.value_count()) {}
+
+  std::vector<bool> run() {
+    for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
+      node_ = graph_.nodes()[n].get();
+      if (node_->op != nullptr) read(graph_.operand_types(*node_));
+    }
+    return std::move(tested_);
+  }
+
+ private:
+  void read(const std::vector<std::optional<TensorType>>& operands) {
+    try {
+      const Definition definition = node_->op->define(node_->attributes, Inputs::of(operands));
+      if (!definition.has_denotation()) return;
+      for (std::size_t o = 0; o < definition.outputs().size() && o < node_->outputs.size(); ++o) {
+        const Element& element = definition.outputs()[o].element;
+        seen_.clear();
+        look_for_tests(element);
+        if (node_->outputs[o] != kNoValue && tested_[node_->outputs[o]]) mark(element);
+      }
+    } catch (const Error&) {  // ill-typed: it says nothing
+    }
+  }
+
+  void look_for_tests(const Element& element) {
+    if (!seen_.insert(element.get()).second) return;
+    if (element->kind == Kind::kApply && element->function == &functions::is_nan) mark(element->arguments[0]);
+    for (const Element& argument : element->arguments) look_for_tests(argument);
+  }
+
+  void mark(const Element& element) {
+    const ElementNode& e = *element;
+    if (e.kind == Kind::kRead) {
+      const ValueId id = node_->inputs[static_cast<std::size_t>(e.operand)];
+      if (id != kNoValue) tested_[id] = true;
+    } else if (e.kind == Kind::kConvert) {
+      mark(e.arguments[0]);
+    } else if (e.kind == Kind::kChoose || e.kind == Kind::kSelect) {
+      mark(e.arguments[e.arguments.size() - 2]);
+      mark(e.arguments.back());
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<bool> tested_;
+  const Node* node_ = nullptr;
+  std::set<const ElementNode*> seen_;  // of one output's elements
+};
+
+}  // namespace
+
+std::vector<bool> tested_for_missing(const Graph& graph) { return MissingFinder(graph).run(); }
+
+}  // namespace rewright::optimizer
