@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "plans/topology/topologies.h"
+#include "runtime/planned/planned_links.h"
 
 namespace rewright::runtime {
 
@@ -118,8 +120,22 @@ class NetworkSearch {
   double simulated(const plans::Plan& plan, const NetworkDescription& network) const {
     const Machine machine = machine_with(with(network));
     plans::Simulation simulation(machine);
-    simulate_plan(simulation, plan, divided_by(plan, planned_));
+    const plans::Plan here = exchanged_over(plan, machine);
+    simulate_plan(simulation, here, divided_by(here, planned_));
     return simulation.seconds();
+  }
+
+  // The plan, with values exchanged in pairs where that is faster over this machine's network.
+  static plans::Plan exchanged_over(plans::Plan plan, const Machine& machine) {
+    if (plan.pipeline) return plan;
+    const std::size_t groups = plan.within ? static_cast<std::size_t>(plan.processes) : 1;
+    if (plan.pairs) plan.pairs = pairs_among(machine, groups, plan.within != nullptr);
+    if (plan.within && plan.within->pairs) {
+      plans::Plan within = *plan.within;
+      within.pairs = pairs_among(machine, groups, false);
+      plan.within = std::make_shared<const plans::Plan>(std::move(within));
+    }
+    return plan;
   }
 
   // Adds the plans for a network that are found in this time to those that are known; returns the lower bound of all plans.
@@ -151,7 +167,8 @@ class NetworkSearch {
     const Machine machine = machine_with(with(topology.network));
     for (std::size_t& k = considered_[topology.name]; k < known_.size(); ++k) {
       const FoundPlan& known = known_[k];
-      plans::PlanPrediction here = predicted(known.plan, machine);
+      plans::Plan plan = exchanged_over(known.plan, machine);
+      plans::PlanPrediction here = predicted(plan, machine);
       if (here.most_bytes() > machine.memory()) continue;
       const auto [at, is_new] = result_.networks.try_emplace(topology.name, here.seconds);
       at->second = std::min(at->second, here.seconds);
@@ -159,6 +176,7 @@ class NetworkSearch {
       const auto bound = bounds_.find(topology.name);
       here.lower_bound = bound == bounds_.end() ? 0 : bound->second;
       best = {true, machine.description(), topology.name, known};
+      best.plan.plan = std::move(plan);
       best.plan.plan.predicted = std::move(here);
     }
   }
