@@ -1,6 +1,7 @@
 // Signatures identify operators, and groups of them, that are timed once.
 #include <algorithm>
 
+#include "optimizer/costs/operator_factors.h"
 #include "optimizer/costs/parts.h"
 #include "optimizer/costs/sample.h"
 
@@ -25,7 +26,18 @@ std::string describe_cheap(std::vector<OperandSample> operands, const OperatorTr
   return same ? text : text + " to " + std::to_string(static_cast<int>(width)) + " bytes";
 }
 
+bool is_cheap(const OperatorTraits& traits) {
+  return traits.pointwise && !traits.free && traits.operations <= kCheapOperations * traits.output_elements;
+}
+
 OperatorSize size_of(const OperatorTraits& traits) { return {traits.operations, traits.bytes, traits.output_elements}; }
+
+// The size that an operator's time is known by.
+OperatorSize known_size(const OperatorTraits& traits) {
+  OperatorSize size = size_of(traits);
+  if (is_cheap(traits)) size.operations = traits.output_elements;
+  return size;
+}
 
 void keep_common(std::vector<bool>& all, const std::vector<bool>& more) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] && i < more.size() && more[i];
@@ -50,6 +62,15 @@ void add_traits(OperatorTraits& all, const OperatorTraits& more, double share, b
 constexpr std::size_t kMostInGroup = 8;
 
 }  // namespace
+
+OperatorSignature operator_signature(const Operator& op, const Attributes& attributes,
+                                     std::span<const std::optional<TensorType>> operands, const OperatorTraits& traits) {
+  std::vector<OperandSample> samples(operands.size());
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (operands[k]) samples[k].type = *operands[k], samples[k].present = true;
+  std::string text = is_cheap(traits) ? describe_cheap(std::move(samples), traits) : describe(op.name(), attributes, samples);
+  return {std::move(text), known_size(traits)};
+}
 
 std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::shared_ptr<const Node>& node) {
   const auto known = nodes_.find(node.get());
@@ -99,13 +120,11 @@ std::string CostModel::add_sample(NodeOfSample sample, double share, Signature& 
   Timed timed;
   for (const OperandSample& operand : operands)
     if (operand.present && operand.constant) timed.weights += bytes_of(operand.type);
-  const bool cheap = traits.pointwise && !traits.free && traits.operations <= kCheapOperations * traits.output_elements;
-  timed.size = size_of(traits);
-  if (cheap) timed.size.operations = traits.output_elements;
+  timed.size = known_size(traits);
   timed.operations = traits.operations, timed.bytes = traits.bytes;
   timed.share = share;
   std::string canonical = describe(sample.op->name(), sample.attributes, operands);
-  timed.text = cheap ? describe_cheap(operands, traits) : canonical;
+  timed.text = is_cheap(traits) ? describe_cheap(operands, traits) : canonical;
   timed.time = time_of(timed.text);
   timed.sample = [sample = std::move(sample)] { return make_sample({&sample, 1}); };
   add_traits(signature.traits, traits, share, signature.at.empty());

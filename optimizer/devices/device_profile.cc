@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "optimizer/devices/profile_neighbours.h"
 
 namespace rewright::optimizer {
 
@@ -11,12 +14,25 @@ namespace {
 constexpr std::size_t kNeighbours = 4;
 // If the factors of neighbours differ by more than this, they are not on one smooth curve.
 constexpr double kSmooth = 3;
-// The distance, in powers of two, between operators of equal size: with other attributes (strides), and with other ranks, types
-// or constness of operands.
-constexpr double kOtherAttributes = 2, kOtherForm = 4;
+constexpr double kOtherForm = 4;  // the distance between operators with other ranks, types or constness of operands
 constexpr double kLeastSeconds = 1e-9;
 
-// The operator names of a signature: "Conv", or "Sigmoid|Mul" for a group.
+// A signature without numbers.
+std::string form_of(const std::string& signature) {
+  std::string form;
+  for (const char c : signature)
+    if (c < '0' || c > '9') form += c;
+  return form;
+}
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+}  // namespace
+
 std::string operators_of(const std::string& signature) {
   std::string names;
   for (std::size_t begin = 0; begin < signature.size();) {
@@ -32,26 +48,29 @@ std::string attributes_of(const std::string& signature) {
   return signature.substr(begin, std::min(signature.find(')', begin), signature.size()) - begin);
 }
 
-// A signature without numbers.
-std::string form_of(const std::string& signature) {
-  std::string form;
-  for (const char c : signature)
-    if (c < '0' || c > '9') form += c;
-  return form;
-}
-
 double distance(const OperatorSize& a, const OperatorSize& b) {
   const auto apart = [](double x, double y) { return std::abs(std::log2((1 + x) / (1 + y))); };
   return apart(a.operations, b.operations) + apart(a.bytes, b.bytes) + apart(a.elements, b.elements);
 }
 
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+double miss_among(std::vector<ProfileNeighbour> near) {
+  const std::size_t count = std::min(kNeighbours, near.size());
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
+                    [](const ProfileNeighbour& a, const ProfileNeighbour& b) {
+                      return std::pair(a.distance, a.number) < std::pair(b.distance, b.number);
+                    });
+  near.resize(count);
+  const auto [least, most] = std::minmax_element(
+      near.begin(), near.end(), [](const ProfileNeighbour& a, const ProfileNeighbour& b) { return a.miss < b.miss; });
+  if (near[0].distance == 0 || most->miss - least->miss > std::log(kSmooth)) return near[0].miss;
+  double sum = 0, weights = 0;
+  for (const ProfileNeighbour& other : near) {
+    const double weight = 1 / (other.distance * other.distance);
+    sum += weight * other.miss;
+    weights += weight;
+  }
+  return sum / weights;
 }
-
-}  // namespace
 
 DeviceProfile merge_profiles(std::span<const DeviceProfile> profiles) {
   if (profiles.empty()) throw Error(ErrorCode::kUsage, "there is no profile to unite");
@@ -117,30 +136,15 @@ std::optional<double> ProfileModel::miss(const std::string& signature, const Ope
   const auto known = by_operator_.find(operators_of(signature));
   if (known == by_operator_.end()) return std::nullopt;
   const Point wanted = point(signature, size);
-  std::vector<std::pair<double, const Point*>> near;
+  std::vector<ProfileNeighbour> near;
   for (const Point& other : known->second) {
     if (without == other.number) continue;
     double apart = distance(wanted.size, other.size);
     if (other.attributes != wanted.attributes) apart += kOtherAttributes;
     if (other.form != wanted.form) apart += kOtherForm;
-    near.emplace_back(apart, &other);
+    near.push_back({apart, other.miss, other.number});
   }
-  if (near.empty()) return std::nullopt;
-  const std::size_t count = std::min(kNeighbours, near.size());
-  std::partial_sort(
-      near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
-      [](const auto& a, const auto& b) { return std::pair(a.first, a.second->number) < std::pair(b.first, b.second->number); });
-  near.resize(count);
-  const auto [least, most] = std::minmax_element(near.begin(), near.end(),
-                                                 [](const auto& a, const auto& b) { return a.second->miss < b.second->miss; });
-  if (near[0].first == 0 || most->second->miss - least->second->miss > std::log(kSmooth)) return near[0].second->miss;
-  double sum = 0, weights = 0;
-  for (const auto& [apart, other] : near) {
-    const double weight = 1 / (apart * apart);
-    sum += weight * other->miss;
-    weights += weight;
-  }
-  return sum / weights;
+  return near.empty() ? std::nullopt : std::optional(miss_among(std::move(near)));
 }
 
 std::optional<double> ProfileModel::seconds(const std::string& signature, const OperatorSize& size) const {

@@ -13,15 +13,7 @@ namespace {
 
 constexpr std::size_t kProfiledAtOnce = 16;
 
-}  // namespace
-
-DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<const Graph> graphs, bool known,
-                              const MeasureProfileOptions& options) {
-  std::vector<Graph> wanted = profile_grid();
-  wanted.insert(wanted.end(), graphs.begin(), graphs.end());
-  CostOptions counted;
-  counted.cancel = options.cancel;
-  CostModel costs(&device, &database, counted);
+void measure_graphs(CostModel& costs, std::span<const Graph> wanted, const MeasureProfileOptions& options) {
   for (std::size_t first = 0; first < wanted.size(); first += kProfiledAtOnce) {
     if (options.progress) options.progress(first, wanted.size());
     std::vector<std::unique_ptr<MatchedGraph>> batch;
@@ -34,6 +26,29 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
     costs.prepare(pointers);
     if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
   }
+}
+
+}  // namespace
+
+DeviceProfile measure_operators(Device& device, const Roofline& rates, std::span<const Graph> graphs,
+                                const MeasureProfileOptions& options) {
+  CostOptions counted;
+  counted.cancel = options.cancel;
+  CostModel costs(&device, nullptr, counted);
+  measure_graphs(costs, graphs, options);
+  const std::array one{
+      DeviceProfile{device.identity(), rates, costs.operators(), device.strided_reads(), device.cache_bytes()}};
+  return merge_profiles(one);
+}
+
+DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<const Graph> graphs, bool known,
+                              const MeasureProfileOptions& options) {
+  std::vector<Graph> wanted = profile_grid();
+  wanted.insert(wanted.end(), graphs.begin(), graphs.end());
+  CostOptions counted;
+  counted.cancel = options.cancel;
+  CostModel costs(&device, &database, counted);
+  measure_graphs(costs, wanted, options);
   DeviceProfile measured{device.identity(), device.roofline(), costs.operators(), device.strided_reads(), device.cache_bytes()};
   // The cost of a call is the time of the smallest operator.
   double least = std::numeric_limits<double>::infinity();

@@ -23,6 +23,10 @@ struct MeasureProfileOptions {
 DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<const Graph> graphs, bool known,
                               const MeasureProfileOptions& options);
 
+// Measures the operators of these graphs alone, and none that are known. The profile's rates are those given.
+DeviceProfile measure_operators(Device& device, const Roofline& rates, std::span<const Graph> graphs,
+                                const MeasureProfileOptions& options);
+
 // The grid: graphs of one operator each. Operators without parameters are listed from the registry.
 std::vector<Graph> profile_grid();
 
