@@ -46,6 +46,8 @@ void require_sound(const MachineDescription& d) {
     require_time(d.rates->call_seconds, "devices.call_seconds");
   }
   require(d.memory > 0, "must be a number above 0", "devices.memory");  // not for a NaN
+  require(d.node_bytes_per_second > 0, "must be a number above 0", "devices.node_bytes_per_second");
+  require_time(d.exchange_seconds, "devices.exchange_seconds");
 }
 
 // Null where there is nothing to join.
@@ -74,6 +76,9 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
     const Roofline& measured = profile_->profile().roofline;
     rates_ = {measured.operations_per_second, measured.bytes_per_second, measured.call_seconds};
   }
+  rates_.bytes_per_second =
+      std::min(rates_.bytes_per_second, description_.node_bytes_per_second / static_cast<double>(description_.per_node));
+  if (profile_) factors_ = std::make_shared<OperatorFactors>(profile_->profile());
   node_ = network(description_.node, description_.per_node, "device", "links.node");
   cluster_ = network(description_.cluster, nodes(), "node", "links.cluster");
   if (node_) node_links_ = node_->links().size();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/namespaces.h"
+#include "optimizer/costs/operator_factors.h"
 #include "optimizer/devices/device_profile.h"
 #include "plans/machines/network.h"
 #include "plans/machines/rings.h"
@@ -37,8 +38,12 @@ struct MachineDescription {
   std::optional<DeviceRates> rates = {};                    // none: the profile's
   std::string profile = {};                                 // a device profile's file; empty: none
   double memory = std::numeric_limits<double>::infinity();  // bytes of a device
-  std::optional<NetworkDescription> node = {};              // between the devices of a node; needed if there are several
-  std::optional<NetworkDescription> cluster = {};           // between nodes; needed if there are several
+  // Bytes that the devices of a node read and write together in a second, where they share a memory.
+  double node_bytes_per_second = std::numeric_limits<double>::infinity();
+  double exchange_seconds = 0;   // that an exchange takes beside its messages: one thread hands it over to another
+  bool exchanges_beside = true;  // exchanging needs no time of the device that computes
+  std::optional<NetworkDescription> node = {};     // between the devices of a node; needed if there are several
+  std::optional<NetworkDescription> cluster = {};  // between nodes; needed if there are several
   // Collectives of all nodes look at the network: vectors are reduced and gathered within nodes, and go between them around all
   // rings of direct cables, or around one in the order of the ranks where there are none. Else they go around one ring of all
   // devices in the order of their numbers.
@@ -58,9 +63,14 @@ class Machine {
   std::size_t nodes() const { return description_.devices / description_.per_node; }
   std::size_t node_of(std::size_t device) const { return device / description_.per_node; }
   double memory() const { return description_.memory; }  // bytes of a device; infinity: not limited
+  double exchange_seconds() const { return description_.exchange_seconds; }
+  bool exchanges_beside() const { return description_.exchanges_beside; }
+  // While all devices compute: those of a node have equal shares of what its memory gives.
   const DeviceRates& rates() const { return rates_; }
   const ProfileModel* profile() const { return profile_.get(); }  // of a device, may be null
   const std::shared_ptr<const ProfileModel>& shared_profile() const { return profile_; }
+  // By the profile; null without one.
+  const std::shared_ptr<const OperatorFactors>& operator_factors() const { return factors_; }
 
   double seconds(double operations, double bytes) const { return rates_.seconds(operations, bytes); }  // of one operator
 
@@ -84,6 +94,7 @@ class Machine {
 
   MachineDescription description_;
   std::shared_ptr<const ProfileModel> profile_;
+  std::shared_ptr<const OperatorFactors> factors_;
   DeviceRates rates_;
   std::shared_ptr<const Network> node_, cluster_;  // null: not needed
   std::size_t node_links_ = 0;                     // of one node

@@ -40,6 +40,12 @@ constexpr std::array kFields{
     Field{"devices", "bytes_per_second", FieldKind::kRate, false, "", "bytes that one device reads and writes in a second"},
     Field{"devices", "call_seconds", FieldKind::kSeconds, false, "", "seconds of an operator that does next to nothing"},
     Field{"devices", "memory", FieldKind::kRate, false, "", "bytes of a device; without it not limited"},
+    Field{"devices", "node_bytes_per_second", FieldKind::kRate, false, "",
+          "bytes that all devices of a node together read and write in a second, where they share a memory"},
+    Field{"devices", "exchange_seconds", FieldKind::kSeconds, false, "",
+          "seconds that each exchange takes beside its messages; without it 0"},
+    Field{"devices", "exchanges_beside", FieldKind::kTruth, false, "",
+          "whether a device computes while it exchanges; without it true"},
     Field{"links", "node", FieldKind::kObject, false, "network", "between the devices of a node"},
     Field{"links", "cluster", FieldKind::kObject, false, "network",
           "between nodes; all devices of a node share the node's cables"},
@@ -145,6 +151,8 @@ class Reader {
                 std::string("devices.") + (computes ? "bytes_per_second" : "operations_per_second"));
     if (computes) result.rates = {d["operations_per_second"], d["bytes_per_second"], d.value("call_seconds", 0.0)};
     if (d.contains("memory")) result.memory = d["memory"];
+    if (d.contains("node_bytes_per_second")) result.node_bytes_per_second = d["node_bytes_per_second"];
+    result.exchange_seconds = d.value("exchange_seconds", 0.0), result.exchanges_beside = d.value("exchanges_beside", true);
   }
 
   void links(const json& l, MachineDescription& result) const {
@@ -273,6 +281,9 @@ std::string write_machine(const MachineDescription& d) {
     if (d.rates->call_seconds > 0) devices["call_seconds"] = d.rates->call_seconds;
   }
   if (std::isfinite(d.memory)) devices["memory"] = d.memory;
+  if (std::isfinite(d.node_bytes_per_second)) devices["node_bytes_per_second"] = d.node_bytes_per_second;
+  if (d.exchange_seconds > 0) devices["exchange_seconds"] = d.exchange_seconds;
+  if (!d.exchanges_beside) devices["exchanges_beside"] = false;
   json links = json::object();
   if (d.node) links["node"] = network_json(*d.node);
   if (d.cluster) links["cluster"] = network_json(*d.cluster);

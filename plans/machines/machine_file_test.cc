@@ -49,16 +49,29 @@ TEST_CASE("a machine file is read, and unknown keys are allowed") {
 TEST_CASE("a machine that is written is read as it was") {
   const NetworkDescription edges{.shape = "edges", .edges = {{0, 1, 1e-6, 3e9}, {1, 2, 0.1 + 0.2, 1e9}}};
   const NetworkDescription node{1.0 / 3, 1e9, "ring"};
+  MachineDescription shared = make_node(4, {1e12, 1e11}, 1e9, node);
+  shared.node_bytes_per_second = 1.0 / 7, shared.exchange_seconds = 0.1 + 0.7, shared.exchanges_beside = false;
   for (const MachineDescription& d :
-       {parse_machine(kExample, "m"), make_node(5, {1e12, 1e11, 1e-6}, 2e9, node),
+       {shared, parse_machine(kExample, "m"), make_node(5, {1e12, 1e11, 1e-6}, 2e9, node),
         make_cluster(3, 2, {1e12, 1e11}, 1e9, node, edges), MachineDescription{.rates = DeviceRates{1, 2}}}) {
     const std::string text = write_machine(d);
     REQUIRE(write_machine(parse_machine(text, "m")) == text);
     const Machine before(d), after(parse_machine(text, "m"));
     REQUIRE(before.memory() == after.memory());
     REQUIRE(before.rates().call_seconds == after.rates().call_seconds);
+    REQUIRE(before.rates().bytes_per_second == after.rates().bytes_per_second);
+    REQUIRE(before.exchange_seconds() == after.exchange_seconds());
+    REQUIRE(before.exchanges_beside() == after.exchanges_beside());
     REQUIRE(before.links().size() == after.links().size());
     for (std::size_t n = 0; n < before.links().size(); ++n) REQUIRE(before.links()[n].latency == after.links()[n].latency);
+  }
+}
+
+TEST_CASE("devices of a node share its memory's rate") {
+  for (const double together : {1e9, 3e9, 4e9, 1e12}) {
+    MachineDescription d = make_cluster(3, 4, {1e12, 1e9}, 1e9, {1e-6, 1e9}, {1e-6, 1e9});
+    d.node_bytes_per_second = together;
+    REQUIRE(Machine(d).rates().bytes_per_second == std::min(1e9, together / 4));
   }
 }
 

@@ -107,9 +107,16 @@ class Program {
     return variable;
   }
 
-  // The longer one of computing and exchanging.
+  // The longer one of computing and exchanging, or their sum.
   void add_longest() {
     longest_ = program_.add_variable(1 / kUnit, 0, IntegerProgram::kInfinite, false);
+    if (!options_.beside) {
+      Terms all = computing_;
+      all.insert(all.end(), exchanging_.begin(), exchanging_.end());
+      all.emplace_back(longest_, 1.0);
+      program_.add_row(0, IntegerProgram::kInfinite, all);
+      return;
+    }
     for (Terms* times : {&computing_, &exchanging_}) {
       times->emplace_back(longest_, 1.0);
       program_.add_row(0, IntegerProgram::kInfinite, *times);
@@ -463,7 +470,9 @@ std::vector<Holding> given_holdings(const TensorType& type, ValueId value, const
   return result;
 }
 
-double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions& options) {
+namespace {
+
+double message_seconds(Exchange exchange, double bytes, const PartitionOptions& options) {
   const auto p = static_cast<double>(options.processes);
   const double a = options.latency, b = options.seconds_per_byte;
   // Messages that wait for each other, to gather or to reduce to parts.
@@ -484,6 +493,13 @@ double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions&
       return a + b * bytes;
   }
   return 0;
+}
+
+}  // namespace
+
+double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions& options) {
+  if (exchange == Exchange::kNone || options.processes < 2) return 0;
+  return options.exchange_seconds + message_seconds(exchange, bytes, options);
 }
 
 std::vector<PlannedExchange> exchanges_of(const Graph& graph, const Partition& partition, const PartitionOptions& options) {

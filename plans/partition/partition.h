@@ -21,6 +21,7 @@ namespace rewright::plans {
 struct PartitionOptions {
   std::int64_t processes = 1;
   double latency = 0, seconds_per_byte = 0;                 // of a message between two processes
+  double exchange_seconds = 0;                              // of each exchange beside its messages
   double all_to_all = 1;                                    // a byte of messages between all takes so many times as long
   distribution::PairLimits pairs = {};                      // which exchanges go in pairs
   double memory = std::numeric_limits<double>::infinity();  // bytes that a process may hold of given values
@@ -35,6 +36,7 @@ struct PartitionOptions {
   // Minimizes the longest one of computing, exchanging and chains of both (plans/partition/chains.h) in place of both together:
   // as if all else ran side by side. Its bound holds for all steps.
   bool overlapped = false;
+  bool beside = true;          // and computing beside exchanging; false: the sum of both counts (Machine::exchanges_beside)
   double seconds = 60;         // for the search
   std::int64_t nodes = 20000;  // of branch and bound
   int seed = 0;
@@ -60,7 +62,7 @@ struct Partition {
 // messages of a P-th of the value for a gather or a reduction to parts, twice as many for an all-reduce. Those that go in
 // pairs: as many bytes in log2(P) messages, or each of these for an all-reduce of the whole (distribution/tensor_exchange.h).
 // The messages of an all-to-all are sent at once: (P - 1) of a P-th of a part. On equal links these are the simulated times of
-// parts of equal sizes.
+// parts of equal sizes. Each exchange takes the options' exchange_seconds beside them.
 double exchange_seconds(Exchange exchange, double bytes, const PartitionOptions& options);
 
 // Ways in which a given value may be held.

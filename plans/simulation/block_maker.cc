@@ -79,8 +79,8 @@ Waits BlockMaker::exchange(const std::string& label, const Schedule& schedule, c
 }
 
 Waits BlockMaker::priced(const std::string& label, const ExchangePrice& price, const Schedule& schedule, const Waits& after) {
-  Task task{.label = label, .queue = DeviceQueue::kExchange, .devices = devices_of(schedule)};
-  task.seconds = price.latency;
+  Task task{.label = label, .queue = exchange_queue(), .devices = devices_of(schedule)};
+  task.seconds = machine_.exchange_seconds() + price.latency;
   task.sent = price.sent;
   if (!price.uses.empty()) {
     task.bytes = price.bytes;
@@ -96,10 +96,11 @@ Waits BlockMaker::priced(const std::string& label, const ExchangePrice& price, c
 Waits BlockMaker::messages(const std::string& label, const Schedule& schedule, const Waits& after) {
   const Devices devices = devices_of(schedule);
   std::map<std::uint32_t, std::vector<TaskName>> last;
-  const auto mark = [&](const std::string& what, std::uint32_t device, const Waits& before) {
-    return add({.label = what, .queue = DeviceQueue::kExchange, .devices = {device}}, before);
+  const auto mark = [&](const std::string& what, std::uint32_t device, double seconds, const Waits& before) {
+    return add({.label = what, .queue = exchange_queue(), .devices = {device}, .seconds = seconds}, before);
   };
-  for (const std::uint32_t device : devices) last[device] = {mark(label + " begins", device, after)};
+  for (const std::uint32_t device : devices)
+    last[device] = {mark(label + " begins", device, machine_.exchange_seconds(), after)};
   std::size_t number = 0;
   for (const Phase& phase : schedule)
     for (std::size_t round = 0; round < phase.rounds; ++round, ++number) {
@@ -117,7 +118,7 @@ Waits BlockMaker::messages(const std::string& label, const Schedule& schedule, c
     }
   Waits result;
   for (const std::uint32_t device : devices) {
-    const TaskName end = mark(label + " ends", device, Waits(last[device].begin(), last[device].end()));
+    const TaskName end = mark(label + " ends", device, 0, Waits(last[device].begin(), last[device].end()));
     result.push_back({end, {device}});
   }
   return result;

@@ -50,7 +50,8 @@ class BlockMaker {
   // Returns what tasks wait for that need the results. Where nothing is to be sent, this is `after`.
   Waits collective(const std::string& label, const Collective& collective, const Waits& after,
                    ExchangeDetail detail = ExchangeDetail::kPriced);
-  // Messages between devices, in rounds: all those of neighbours (halos) are one round.
+  // Messages between devices, in rounds: all those of neighbours (halos) are one round. Beside them an exchange takes the
+  // machine's exchange_seconds() before they begin, and computing waits for it unless exchanges_beside().
   Waits exchange(const std::string& label, const Schedule& schedule, const Waits& after,
                  ExchangeDetail detail = ExchangeDetail::kPriced);
 
@@ -63,6 +64,8 @@ class BlockMaker {
   TaskName add(Task task, const Waits& after);
   void put_on_route(const Message& m, Task& task) const;
   Waits priced(const std::string& label, const ExchangePrice& price, const Schedule& schedule, const Waits& after);
+  // The queue of an exchange.
+  DeviceQueue exchange_queue() const { return machine_.exchanges_beside() ? DeviceQueue::kExchange : DeviceQueue::kBoth; }
   Waits messages(const std::string& label, const Schedule& schedule, const Waits& after);
 
   const Machine& machine_;

@@ -121,7 +121,7 @@ StepTotals totals(const Simulation& simulation) {
       result.operations[d] += task.operations;
       result.memory_bytes[d] += task.memory_bytes;
       if (task.queue == DeviceQueue::kCompute) result.computing_seconds[d] += times.end - times.start;
-      if (task.queue == DeviceQueue::kExchange) result.exchanging_seconds[d] += times.end - times.start;
+      if (is_exchanging(task.queue)) result.exchanging_seconds[d] += times.end - times.start;
     }
     for (const auto& [device, bytes] : task.sent) result.sent_bytes[device] += bytes;
     for (const LinkUse& use : task.uses) result.link_bytes[use.link] += use.messages * task.bytes;

@@ -32,7 +32,10 @@ Machine random_machine(Random& random) {
   const NetworkDescription node{some_seconds(random) / 8, between(random, 1, 3), below(random, 2) == 0 ? "switch" : "ring"};
   const NetworkDescription cluster{some_seconds(random) / 4, between(random, 0.5, 2), shapes[below(random, shapes.size())]};
   const std::size_t per_node = 1 + below(random, 3);
-  return Machine(make_cluster(6, per_node, {1, 1}, 1, node, cluster));
+  MachineDescription machine = make_cluster(6, per_node, {1, 1}, 1, node, cluster);
+  machine.exchanges_beside = below(random, 2) == 0;
+  if (below(random, 2) == 0) machine.exchange_seconds = some_seconds(random) / 8;
+  return Machine(machine);
 }
 
 Devices random_devices(Random& random, std::size_t count) {
@@ -166,6 +169,37 @@ TEST_CASE("random steps take as long as they do in a slow simulation") {
     simulation.run();
     require_close(simulation, simulate_slowly(machine, blocks));
     require_bounds(simulation);
+  }
+}
+
+TEST_CASE("exchanges that are not beside computing take their time from it") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    MachineDescription description =
+        make_node(2 + below(random, 3), {1, 1}, 1, {some_seconds(random) / 8, between(random, 1, 3), "switch"});
+    description.exchange_seconds = some_seconds(random);
+    const auto detail = static_cast<ExchangeDetail>(below(random, 3));
+    Devices all;
+    for (std::uint32_t d = 0; d < description.devices; ++d) all.push_back(d);
+    std::vector<std::pair<double, double>> work;  // seconds of computing, bytes that are gathered
+    for (std::size_t n = 1 + below(random, 6); n > 0; --n) work.emplace_back(some_seconds(random), 1 + some_seconds(random));
+    for (const bool beside : {false, true}) {
+      description.exchanges_beside = beside;
+      const Machine machine(description);
+      Simulation simulation(machine);
+      double computing = 0, exchanging = 0;
+      for (std::uint32_t n = 0; n < work.size(); ++n) {
+        const Collective gather{CollectiveKind::kAllGather, {all}, work[n].second};
+        BlockMaker block(machine, n);
+        block.collective("gathered", gather, {}, detail);
+        block.compute_for("computed", all, work[n].first, {});
+        simulation.set_block(n, block.take());
+        computing += work[n].first, exchanging += description.exchange_seconds + price(machine, gather).seconds;
+      }
+      simulation.run();
+      CHECK(simulation.seconds() == Approx(beside ? std::max(computing, exchanging) : computing + exchanging));
+    }
   }
 }
 

@@ -28,11 +28,13 @@ std::size_t TaskGraph::line_of(const Task& task) {
   if (!is_new) return at->second;
   const std::size_t number = lines_.size();
   std::set<std::size_t> meets{number};
-  for (const std::uint32_t device : task.devices) {
-    std::vector<std::size_t>& others = lines_of_device_[{task.queue, device}];
-    meets.insert(others.begin(), others.end());
-    others.push_back(number);
-  }
+  for (const std::uint32_t device : task.devices)
+    for (const DeviceQueue queue : {DeviceQueue::kCompute, DeviceQueue::kExchange}) {
+      if (!have_queue_in_common(task.queue, queue)) continue;
+      std::vector<std::size_t>& others = lines_of_device_[{queue, device}];
+      meets.insert(others.begin(), others.end());
+      others.push_back(number);
+    }
   for (const std::size_t other : meets)
     if (other != number) lines_[other].meets.push_back(number);
   lines_.push_back({task.queue, task.devices, {}, {meets.begin(), meets.end()}});

@@ -30,8 +30,14 @@ struct TaskName {
 };
 
 // A queue of a device executes its tasks one after the other, in the order of their names, beside what other queues do. A
-// process computes in one thread and exchanges in another (training's WorkQueue), both in the order of the plan.
-enum class DeviceQueue : std::uint8_t { kNone, kCompute, kExchange };
+// process computes in one thread and exchanges in another (training's WorkQueue), both in the order of the plan. A task for
+// both stands in the two queues at once: an exchange that takes the device's time (Machine::exchanges_beside).
+enum class DeviceQueue : std::uint8_t { kNone, kCompute, kExchange, kBoth };
+inline bool is_computing(DeviceQueue queue) { return queue == DeviceQueue::kCompute || queue == DeviceQueue::kBoth; }
+inline bool is_exchanging(DeviceQueue queue) { return queue == DeviceQueue::kExchange || queue == DeviceQueue::kBoth; }
+inline bool have_queue_in_common(DeviceQueue a, DeviceQueue b) {
+  return (is_computing(a) && is_computing(b)) || (is_exchanging(a) && is_exchanging(b));
+}
 
 // Messages that pass a link at the same time, all at one rate; may be a mean.
 struct LinkUse {

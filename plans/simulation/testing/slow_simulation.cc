@@ -67,7 +67,7 @@ std::map<TaskName, SlowTimes> simulate_slowly(const Machine& machine, const std:
       if (times[other].end < 0) return false;
     if (task.queue == DeviceQueue::kNone) return true;
     for (const auto& [other, t] : tasks)
-      if (other < name && t->queue == task.queue && times[other].end < 0)
+      if (other < name && have_queue_in_common(t->queue, task.queue) && times[other].end < 0)
         for (const std::uint32_t device : t->devices)
           if (std::ranges::find(task.devices, device) != task.devices.end()) return false;
     return true;
