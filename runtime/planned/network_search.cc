@@ -32,7 +32,7 @@ constexpr double kForExchanges = 0.3;  // of a turn's time
 class NetworkSearch {
  public:
   NetworkSearch(const PlannedGraph& planned, const Machine& machine, std::size_t cables, const PlanSearch& search)
-      : planned_(planned), given_(machine), search_(search), choices_(machine.rates()), random_(search.seed) {
+      : planned_(planned), given_(machine), search_(search), choices_(machine, is_step(planned)), random_(search.seed) {
     if (machine.nodes() < 2 || machine.nodes() > kMostNodesJoined)
       throw Error(ErrorCode::kUsage,
                   "a network is found for 2 to " + std::to_string(kMostNodesJoined) + " nodes, and the machine has " +

@@ -129,7 +129,7 @@ class PipelinePlanner {
     known = std::make_unique<MicroBatches>();
     MicroBatches& b = *known;
     const auto parts = static_cast<std::int64_t>(count);
-    plans::ChoiceFinder choices(parts, device_seconds(machine_.rates()), cuts_);
+    plans::ChoiceFinder choices(parts, device_seconds(machine_, is_step(planned_)), cuts_);
     choices.keep_only([parts](const plans::NodeChoice& c) { return plans::why_not_alike(c, parts).empty(); });
     PartitionOptions options;
     options.processes = parts, options.replaced = planned_.replaced;
@@ -138,7 +138,7 @@ class PipelinePlanner {
     b.group = group_graph(planned_.graph, b.partition, options, 0);
     b.roles = roles_of(b.group, trains(planned_));
     b.anchors = anchors_of(b.group, b.roles);
-    b.costs = place_costs(machine_, b.group, b.roles, b.anchors, device_seconds(machine_.rates()));
+    b.costs = place_costs(machine_, b.group, b.roles, b.anchors, device_seconds(machine_, is_step(planned_)));
     return b;
   }
 
@@ -180,7 +180,7 @@ class PipelinePlanner {
     auto pipeline = std::make_shared<Pipeline>(with_stages(schedule, batches.group, batches.roles, batches.anchors, first));
     Simulation simulation(machine_);
     const plans::PipelineTimes times =
-        simulate_pipeline(simulation, *pipeline, batches.group, batches.roles, device_seconds(machine_.rates()));
+        simulate_pipeline(simulation, *pipeline, batches.group, batches.roles, device_seconds(machine_, is_step(planned_)));
     const auto peaks = simulation.peak_bytes();
     const double peak = *std::max_element(peaks.begin(), peaks.end());
     least_memory_ = std::min(least_memory_, peak);
@@ -203,7 +203,8 @@ class PipelinePlanner {
   double seconds_alone(const Pipeline& pipeline, const MicroBatches& batches, const plans::PipelineTimes& known) const {
     if (known.steps == 1) return known.seconds;
     Simulation alone(machine_);
-    return simulate_pipeline(alone, pipeline, batches.group, batches.roles, device_seconds(machine_.rates()), true).seconds;
+    return simulate_pipeline(alone, pipeline, batches.group, batches.roles, device_seconds(machine_, is_step(planned_)), true)
+        .seconds;
   }
 
   plans::PlanPrediction predicted(Simulation& simulation, const plans::PipelineTimes& times,
@@ -265,7 +266,7 @@ FoundPlan find_pipeline(const PlannedGraph& planned, const Machine& machine, con
 void simulate_pipeline_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
   const MicroBatchRoles roles = roles_of(group, plan.purpose == "training");
-  simulate_pipeline(simulation, *plan.pipeline, group, roles, device_seconds(simulation.machine().rates()));
+  simulate_pipeline(simulation, *plan.pipeline, group, roles, device_seconds(simulation.machine(), is_step(planned)));
 }
 
 }  // namespace rewright::runtime

@@ -24,6 +24,9 @@ struct PlannedGraph {
   std::size_t trained = 0;          // as many of the first of these are weights that training moves
 };
 
+// A step of training, and not a run? Weights are then no constants.
+inline bool is_step(const PlannedGraph& planned) { return !planned.replaced.empty(); }
+
 // A model whose open sizes all stand for `batch`. Throws Error(kUsage) where there are some and none is given.
 Graph with_batch(const Graph& model, std::optional<std::int64_t> batch);
 PlannedGraph planned_for_inference(Graph sized);

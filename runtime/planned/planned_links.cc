@@ -23,6 +23,7 @@ std::vector<plans::Devices> members_of(const plans::Machine& machine, std::size_
 
 void set_links(const plans::Machine& machine, std::size_t stride, std::size_t count, plans::PartitionOptions& options,
                bool fastest) {
+  options.exchange_seconds = machine.exchange_seconds();
   for (std::size_t d = 0; d + 1 < count; ++d) {
     const double short_one = machine.message_seconds(d * stride, (d + 1) * stride, 0);
     const double long_one = machine.message_seconds(d * stride, (d + 1) * stride, 1e6);

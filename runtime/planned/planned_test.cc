@@ -12,6 +12,7 @@
 #include "plans/execution/testing.h"
 #include "plans/machines/machine_file.h"
 #include "runtime/cpu/backend/backend.h"
+#include "runtime/planned/measure_exchanges.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "runtime/planned/planned_step.h"
@@ -379,6 +380,30 @@ TEST_CASE("planned runs: convolutions cut along the image exchange halos") {
     CHECK(check_plan(plan, graph, {}).proved);
     CHECK(count(plan, plans::Exchange::kHalo) >= 2);
     testing::require_close(graph, by_processes(plan, graph, g.inputs), interpret(graph, g.inputs), {});
+  }
+}
+
+TEST_CASE("planned runs: all processes measure the same times of exchanges, of the bytes that are sent") {
+  for (const std::size_t count : {2, 3}) {
+    std::mutex mutex;
+    std::vector<std::vector<plans::MessageTime>> all;
+    run_as_processes(count, [&](Communicator& processes) {
+      const std::uint64_t before = processes.bytes_sent();
+      const auto times = measure_exchanges(processes, cpu::cpu_backend(), {.threads = 1}, {.most_bytes = 5000, .seconds = 0});
+      if (processes.bytes_sent() == before) throw Error(ErrorCode::kBadInput, "nothing was sent");
+      const std::lock_guard lock(mutex);
+      all.push_back(times);
+    });
+    REQUIRE(all.size() == count);
+    for (const auto& times : all) {
+      REQUIRE(times.size() == 3);  // of tensors of 1024, 4096 and 5000 bytes
+      for (std::size_t n = 0; n < 3; ++n) {
+        CHECK(times[n].seconds > 0);
+        CHECK(times[n].seconds == all[0][n].seconds);
+        const std::size_t whole = n == 0 ? 1024 : n == 1 ? 4096 : 5000;
+        CHECK(times[n].bytes == static_cast<double>(whole / 4 / count * 4 * (count - 1)));
+      }
+    }
   }
 }
 

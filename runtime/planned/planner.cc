@@ -154,10 +154,12 @@ class Planner {
     options.processes = static_cast<std::int64_t>(groups);
     set_links(machine_, size, groups, options, true);
     if (has_levels || distribution::can_pair(groups)) options.latency = 0;
+    if (has_levels) options.exchange_seconds = 0;
     options.replaced = planned_.replaced;
     options.seconds = seconds, options.nodes = 1;
     options.overlapped = true;
-    double computing = 0;  // alone
+    options.beside = machine_.exchanges_beside() || size > 1;  // one of a node's devices may exchange, and others compute
+    double computing = 0;                                      // alone
     const auto nodes = planned_.graph.nodes();
     const std::vector<double> moved = plans::moved_shares(planned_.graph);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -235,8 +237,7 @@ class Planner {
     if (!level.partition.found) return level;
     level.group = group_graph(planned_.graph, level.partition, between, 0);
     level.work = planned_group(planned_, level.group);
-    level.choices =
-        std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), device_seconds(machine_.rates()), choices_.cuts());
+    level.choices = std::make_unique<ChoiceFinder>(static_cast<std::int64_t>(size), choices_.seconds(), choices_.cuts());
     for (const auto& [n, exchange] : level.group.exchanges) {
       const Node& node = *level.group.graph.nodes()[n];
       const TensorType& type = level.group.graph.value(node.outputs[0]).type;
@@ -531,7 +532,7 @@ void consider_pipelines(const PlannedGraph& planned, const Machine& machine, con
 }  // namespace
 
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
-  PlanChoices choices(machine.rates());
+  PlanChoices choices(machine, is_step(planned));
   FoundPlan result = search_plan(planned, machine, search, choices);
   prove_plan(result, planned);
   return result;
@@ -580,13 +581,13 @@ void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph&
   if (!plan.within) {
     options.processes = plan.processes, options.replaced = planned.replaced, options.pairs = pair_limits(plan);
     const Partition whole = with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes,
-                                         device_seconds(simulation.machine().rates()));
+                                         device_seconds(simulation.machine(), is_step(planned)));
     return simulate(simulation, planned.graph, whole, options, nullptr, 1, {});
   }
   const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
   options.processes = plan.within->processes, options.replaced = group.replaced, options.pairs = pair_limits(*plan.within);
   const Partition inner = with_seconds(partition_within(*plan.within, group), group.graph, options.processes,
-                                       device_seconds(simulation.machine().rates()));
+                                       device_seconds(simulation.machine(), is_step(planned)));
   simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes), pair_limits(plan));
 }
 

@@ -4,11 +4,16 @@
 #include <catch2/catch.hpp>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "operators/testing/share.h"
+#include "optimizer/costs/cost_model.h"
+#include "optimizer/costs/operator_factors.h"
 #include "plans/groups/list_schedule.h"
 #include "plans/groups/step.h"
 #include "plans/machines/machine_file.h"
@@ -54,7 +59,7 @@ double best_of_all(const PlannedGraph& planned, const Machine& machine) {
   plans::PartitionOptions options;
   options.processes = static_cast<std::int64_t>(machine.devices());
   options.latency = 1e-7, options.seconds_per_byte = 1e-8;
-  plans::ChoiceFinder choices(options.processes, device_seconds(machine.rates()));
+  plans::ChoiceFinder choices(options.processes, device_seconds(machine));
   const std::vector<double> moved = plans::moved_shares(graph);
   Partition partition;
   partition.given.resize(graph.value_count()), partition.nodes.resize(graph.nodes().size());
@@ -122,6 +127,59 @@ TEST_CASE("planner: no plan takes less than the lower bound, and the best of all
       if (!found.plan.pipeline) CHECK(found.plan.predicted->seconds >= best * (1 - 1e-9));
       CHECK(found.plan.predicted->seconds <= best * (1 + 1e-6));
     }
+}
+
+TEST_CASE("planner: prices by a profile, with exchanges that take the device's time, keep the lower bound and the simulation") {
+  for (unsigned seed = 0; seed < testing::instances(8); ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const auto any = [&] { return static_cast<double>(1 + random() % 1000) / 250; };
+    const PlannedGraph planned = few_operators(seed);
+    plans::MachineDescription description = plans::make_node(2 + 2 * (seed % 2), {1e9, 1e9}, 1e9, {1e-7, 1e8, "switch"});
+    description.exchange_seconds = 1e-6 * any(), description.exchanges_beside = random() % 2 == 0;
+    description.node_bytes_per_second = 1e9 * any();
+    DeviceProfile profile{"d", {1e9, 1e9, 0}, {}};
+    for (const auto& each : planned.graph.nodes()) {
+      const auto types = planned.graph.operand_types(*each);
+      const OperatorSignature one =
+          operator_signature(*each->op, each->attributes, types, operator_traits(*each->op, each->attributes, types));
+      if (one.size.bytes > 0) profile.operators.push_back({one.text, any() * one.size.bytes / 1e9, one.size});
+    }
+    const auto model = std::make_shared<const ProfileModel>(merge_profiles(std::span(&profile, 1)));
+    const Machine machine(description, model);
+    const FoundPlan found =
+        find_plan(planned, machine, {.strategy = "tensor", .seconds = 60, .seed = seed, .moves = 30, .most_plans = 0});
+    CHECK(found.plan.predicted->lower_bound <= found.plan.predicted->seconds);
+    plans::Simulation simulation(machine);
+    simulate_plan(simulation, found.plan, planned);
+    CHECK(prediction_of(simulation).seconds == Approx(found.plan.predicted->seconds).epsilon(1e-9));
+    if (!description.exchanges_beside)
+      CHECK(found.plan.predicted->seconds >=
+            (found.plan.predicted->computing_seconds[0] + found.plan.predicted->exchanging_seconds[0]) * (1 - 1e-9));
+  }
+}
+
+TEST_CASE("planner: the price is the roofline's, times the profile's factor, and no less than the bytes'") {
+  RandomGraph g(1);
+  const ValueId x = node(g.graph, "MatMul", {g.input({64, 32}), g.input({32, 48})}).at(0);
+  const Node& product = *g.graph.nodes()[0];
+  g.graph.add_output("y", x);
+  const auto types = g.graph.operand_types(product);
+  const OperatorTraits traits = operator_traits(*product.op, product.attributes, types);
+  const OperatorSignature one = operator_signature(*product.op, product.attributes, types, traits);
+  plans::MachineDescription description{.rates = plans::DeviceRates{1e9, 2e9, 1e-6}};
+  const auto price = [&](const Machine& machine, double moved, std::size_t parts = 1) {
+    return device_seconds(machine, true, parts)(*product.op, product.attributes, types, moved);
+  };
+  const double roofline = 1e-6 + traits.operations / 1e9;
+  CHECK(price(Machine(description), 1) == Approx(roofline));
+  for (const double factor : {0.25, 1e-9, 3.0}) {
+    DeviceProfile profile{"d", {1e9, 2e9, 1e-6}, {{one.text, factor * roofline, one.size}}};
+    const Machine machine(description, std::make_shared<const ProfileModel>(profile));
+    for (const double moved : {0.0, 1.0})
+      CHECK(price(machine, moved) == Approx(std::max(factor * roofline, moved * traits.bytes / 2e9)));
+    CHECK(price(machine, 0, 2) == Approx(factor * (1e-6 + traits.operations / 2e9)));
+  }
 }
 
 TEST_CASE("planner: what does not fit is computed again, in one level and in two", "[long]") {

@@ -32,7 +32,7 @@ class WaitingSession final : public Session {
 }  // namespace
 
 std::unique_ptr<Session> WaitingBackend::prepare(const Graph& graph, const SessionOptions& options) const {
-  const plans::OperatorSeconds price = device_seconds(machine_.rates());
+  const plans::OperatorSeconds price = device_seconds(machine_);
   const std::vector<double> moved = plans::moved_shares(graph);
   double seconds = 0;
   for (std::size_t n = 0; n < moved.size(); ++n)
