@@ -75,6 +75,14 @@ class Profiles(ProgramTest):
         for rate in ("operations_per_second", "bytes_per_second", "memory"):
             self.assertGreater(machine["devices"][rate], 0)
 
+    def test_operators_of_models_are_measured_for_plans(self):
+        facts = self.report("profile", "--links", self.path("model.onnx"), "-o", self.path("machine.json"), "--threads", "1")
+        self.assertEqual(facts["machine"]["devices"]["profile"], "machine.json.profile")
+        self.assertTrue(os.path.getsize(self.path("machine.json.profile")) > 0)
+        priced = self.report("plan", self.path("model.onnx"), "--machine", self.path("machine.json"), "-o", self.path("priced.plan"), "--for", "inference")
+        self.assertGreater(priced["seconds"], 0)
+        self.assertLessEqual(priced["lower_bound"], priced["seconds"])
+
     def test_a_device_is_measured(self):
         with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
             facts = self.report("profile", self.path("model.onnx"), "-o", self.path("cpu.profile"), "--threads", "1")

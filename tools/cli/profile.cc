@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -10,6 +11,8 @@
 #include "optimizer/profiling/measure_profile.h"
 #include "plans/machines/machine_file.h"
 #include "plans/machines/measure_links.h"
+#include "runtime/planned/measure_exchanges.h"
+#include "runtime/planned/planned_graph.h"
 #include "tools/cli/command.h"
 #include "tools/cli/processes.h"
 
@@ -22,6 +25,7 @@ struct ProfileOptions {
   std::string output, device = "cpu", format = "binary";
   std::vector<std::string> models, merged;
   bool known = false, links = false;
+  std::int64_t batch = 0;
 };
 
 DeviceProfile merge_files(const std::vector<std::string>& files) {
@@ -108,6 +112,62 @@ std::string link_line(const std::string& between, const plans::MeasuredLink& lin
   return text.str();
 }
 
+// What plans of the models divide: runs, and steps of training where there are any.
+std::vector<Graph> planned_graphs(const ProfileOptions& options) {
+  std::vector<Graph> graphs;
+  const std::optional<std::int64_t> batch = options.batch > 0 ? std::optional(options.batch) : std::nullopt;
+  for (const std::string& file : options.models) {
+    graphs.push_back(runtime::planned_for_inference(runtime::with_batch(import_onnx(file), batch)).graph);
+    try {
+      const Graph model = runtime::with_batch(import_onnx(file, {.procedures_as_graphs = true}), batch);
+      const training::TrainingGraphs step =
+          training::make_training_graphs(model, "", runtime::planned_training("softmax-cross-entropy", "adam"));
+      graphs.push_back(runtime::planned_for_training(step).graph);
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::kCancelled) throw;  // others: it cannot be trained
+    }
+  }
+  return graphs;
+}
+
+// Measures operators while all processes do, and writes the first one's profile beside the machine's file. Returns its name.
+std::string profile_operators(const ProfileOptions& options, const plans::MachineDescription& machine, Communicator& processes,
+                              std::stop_token cancel) {
+  const plans::DeviceRates rates = plans::Machine(machine).rates();
+  const std::unique_ptr<Device> device = make_device(options.device, thread_count(options.common));
+  const std::vector<Graph> graphs = planned_graphs(options);
+  Progress progress(options.common);
+  MeasureProfileOptions measuring;
+  measuring.cancel = std::move(cancel);
+  measuring.progress = [&](std::size_t done, std::size_t all) {
+    progress.update("measuring", static_cast<double>(done) / static_cast<double>(all), "");
+  };
+  processes.barrier();
+  const DeviceProfile profile =
+      measure_operators(*device, {rates.operations_per_second, rates.bytes_per_second, rates.call_seconds}, graphs, measuring);
+  processes.barrier();  // none computes alone
+  const std::filesystem::path file = options.output + ".profile";
+  if (processes.rank() == 0) write_file(file, write_profile(profile, ProfileFormat::kBinary));
+  return file.filename();
+}
+
+// The machine's part that only executing plans shows: what exchanges take, and who shares the memory and the cores.
+void measure_together(const ProfileOptions& options, Communicator& processes, std::stop_token cancel,
+                      plans::MachineDescription& machine, plans::MeasuredLinks& links) {
+  if (options.device != "cpu" || machine.devices != machine.per_node || machine.devices < 2) return;
+  machine.node_bytes_per_second = runtime::measure_shared_memory(processes);
+  const int threads = thread_count(options.common);
+  const std::size_t busy = machine.per_node * (static_cast<std::size_t>(threads) + 1);
+  machine.exchanges_beside = busy <= std::max(1U, std::thread::hardware_concurrency());
+  runtime::MeasureExchangesOptions measuring;
+  measuring.cancel = std::move(cancel);
+  const plans::MeasuredLink exchanges =
+      plans::fit_link(runtime::measure_exchanges(processes, find_backend(options.device), {.threads = threads}, measuring));
+  const double messages = static_cast<double>(machine.devices - 1);
+  machine.exchange_seconds = std::max(0.0, exchanges.latency - messages * links.node->latency);
+  links.node->bytes_per_second = std::min(links.node->bytes_per_second, exchanges.bytes_per_second);
+}
+
 // The machine that the processes run on, as a machine file.
 int profile_links(ProfileOptions options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
@@ -116,15 +176,17 @@ int profile_links(ProfileOptions options, Communicator& processes) {
   Interruption interruption;
   plans::MeasureLinksOptions measuring;
   measuring.cancel = interruption.token();
-  const plans::MeasuredLinks links = plans::measure_links(processes, measuring);
+  plans::MeasuredLinks links = plans::measure_links(processes, measuring);
   plans::MachineDescription machine{.devices = processes.size(), .per_node = links.per_node};
   machine.rates = measure_rates(options, processes, links.per_node);
   if (options.device == "cpu" && machine_bytes() > 0) machine.memory = static_cast<double>(machine_bytes() / links.per_node);
+  measure_together(options, processes, interruption.token(), machine, links);
   const auto network = [](const plans::MeasuredLink& link) {
     return plans::NetworkDescription{link.latency, link.bytes_per_second, "switch"};
   };
   if (links.node) machine.node = network(*links.node);
   if (links.cluster) machine.cluster = network(*links.cluster);
+  if (!options.models.empty()) machine.profile = profile_operators(options, machine, processes, interruption.token());
   if (!speaks) return kDone;
   nlohmann::json file = nlohmann::json::parse(plans::write_machine(machine));
   if (links.node) file["links"]["node"]["measured"] = link_json(*links.node);
@@ -135,6 +197,9 @@ int profile_links(ProfileOptions options, Communicator& processes) {
        << links.per_node << " on a machine\n"
        << std::setprecision(3) << "  each                " << machine.rates->operations_per_second * 1e-9 << " GFLOP/s, "
        << machine.rates->bytes_per_second * 1e-9 << " GB/s\n";
+  if (machine.exchange_seconds > 0)
+    text << "  exchanges           " << machine.exchange_seconds * 1e6 << " us beside their messages; memory gives all "
+         << machine.node_bytes_per_second * 1e-9 << " GB/s\n";
   if (links.node) text << link_line("on a machine", *links.node);
   if (links.cluster) text << link_line("between machines", *links.cluster);
   say(options.common, text.str());
@@ -159,9 +224,14 @@ CLI::App* add_profile(CLI::App& program, Run& run) {
       command
           ->add_flag("--links", o.links,
                      "write a machine file for plans instead: rates and memory of a process here, and under mpirun the links "
-                     "between the processes")
-          ->excludes(models)
+                     "between the processes; with models their operators are measured, too, in runs and steps of training, and "
+                     "a profile is written beside the file, by which plans are priced")
           ->excludes(known);
+  command->add_option("--batch", o.batch, "with --links: what the models' open sizes stand for")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(links)
+      ->capture_default_str();
   command->add_option("--merge", o.merged, "unite these profiles of one device, instead of measuring")
       ->type_name("FILE")
       ->excludes(models)
