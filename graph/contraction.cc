@@ -116,6 +116,12 @@ std::optional<Contraction> match(const Output& output, const std::vector<Sizes>&
   return found;
 }
 
+// Elements that MatMul has in ONNX. Sums of integers wrap, so that they may be taken in any order.
+bool may_be_multiplied(DataType type) {
+  return is_real(type) || type == DataType::kInt32 || type == DataType::kUint32 || type == DataType::kInt64 ||
+         type == DataType::kUint64;
+}
+
 class Rewriter {
  public:
   Rewriter(const Graph& graph, bool keeps_names) : from_(graph), to_(graph), keeps_names_(keeps_names) {
@@ -251,7 +257,7 @@ Graph with_matrix_products(Graph graph, const IsServed& is_served, bool keeps_na
   const auto is_known = [&](ValueId v) {
     if (v == kNoValue) return false;
     const Value& value = graph.value(v);
-    return value.constant || (value.shape_known && is_real(value.type.type) && all_constant(value.type.shape));
+    return value.constant || (value.shape_known && may_be_multiplied(value.type.type) && all_constant(value.type.shape));
   };
   const auto contraction = [&](const Node& node) -> std::optional<Contraction> {
     // More tensors than that are no contraction here; a model's file may have any number.

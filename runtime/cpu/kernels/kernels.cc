@@ -34,6 +34,7 @@ PlanNode plan_placed_columns;    // convolution/placed_columns.cc
 PlanNode plan_weight_gradient;   // convolution/weight_gradient.cc
 PlanNode plan_product;           // product/products.cc
 PlanNode plan_block_product;
+PlanNode plan_integer_matrices;  // product/integer_matrices.cc
 PlanNode plan_cached_attention;  // product/cached_attention.cc
 PlanNode plan_expert_mixture;    // product/expert_mixture.cc
 PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
@@ -73,12 +74,14 @@ constexpr NodeKernel kNodeKernels[] = {
     {"Gemm", plan_dequantized_product},
     {"Gemm", plan_bfloat16_product, reads_bfloat16},
     {"Gemm", plan_product},
+    {"Gemm", plan_integer_matrices},
     {"GlobalAveragePool", plan_quantized_pool},
     {"GlobalAveragePool", plan_global_average},
     {"LpPool", plan_norm_pool},
     {"MatMul", plan_dequantized_product},
     {"MatMul", plan_bfloat16_product, reads_bfloat16},
     {"MatMul", plan_product},
+    {"MatMul", plan_integer_matrices},
     {"MatMulInteger", plan_quantized_product},
     {"MatMulInteger", plan_integer_product},
     {"MaxPool", plan_maximum_with_positions},
