@@ -151,14 +151,17 @@ class PlainAverageKernel final : public Kernel {
   const RealLoops<float>& loops_;
 };
 
-// Windows of row-major images, a row of results at a time: rows of the image are combined first, as vectors; then the columns
-// of what results, with padding around it, and with strides separated by their remainders.
+// Windows of row-major images, some rows of results at a time: for each, rows of the image are combined first, as vectors; then
+// the columns of what results, with padding around it, and with strides separated by their remainders. Several rows, because
+// vectors that read over the edge of one that was just written wait for it.
 class PlainWindowKernel final : public Kernel {
  public:
   PlainWindowKernel(PoolShape shape, Isa isa)
       : s_(of_three_axes(std::move(shape))), loops_(loops_for<RowLoops>(isa)), reals_(real_loops<float>(isa)) {
+    constexpr std::int64_t kInCache = 2048;  // floats of combined rows
     const std::int64_t width = s_.y[4], size = (width - 1) * s_.strides[2] + (s_.kernel[2] - 1) * (s_.dilations[2] + 1) + 1;
     phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
+    together_ = std::clamp<std::int64_t>(kInCache / row_size(), 1, kMostRows);
     for (std::size_t a = 0; a < 2; ++a) reach_[a] = (s_.kernel[a] - 1) * (s_.dilations[a] + 1) + 1;
     for (std::int64_t q = 0; q < width; ++q) columns_.push_back(static_cast<float>(s_.taps(2, q).count));
     for (std::size_t a = 0; a < 2; ++a) {
@@ -166,8 +169,8 @@ class PlainWindowKernel final : public Kernel {
       for (std::int64_t i = 0; i < s_.x[a + 2]; ++i) slots_[a].push_back(i % reach_[a] * (a == 0 ? reach_[1] : 1));
     }
     for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
-      const std::int64_t column = k * (s_.dilations[2] + 1);
-      offsets_.push_back(column % s_.strides[2] * phase_ + column / s_.strides[2]);
+      const std::int64_t column = k * (s_.dilations[2] + 1), stride = s_.strides[2];
+      offsets_.push_back(column % stride * (stride == 1 ? 0 : together_ * phase_) + column / stride);
     }
   }
 
@@ -188,22 +191,22 @@ class PlainWindowKernel final : public Kernel {
     const std::int64_t rows = s_.x[0] * s_.x[1] * s_.y[2] * s_.y[3];
     const std::int64_t pieces = call.workers.pieces(work(s_) / kElements, rows);
     call.workers.share(pieces, [&](std::int64_t piece, int) {
-      static thread_local Scratch scratch;
-      if (s_.power > 0) {
-        scratch.numbers.assign(static_cast<std::size_t>(reach_[0] * reach_[1]), -1);
-        scratch.powers.resize(static_cast<std::size_t>(reach_[0] * reach_[1] * s_.x[4]));
-      }
-      scratch.padded.assign(static_cast<std::size_t>(row_size()), filler());
-      scratch.separated.resize(static_cast<std::size_t>(row_size()));
+      Scratch scratch;
+      const auto slots = static_cast<std::size_t>(s_.power > 0 ? reach_[0] * reach_[1] : 0);
+      scratch.powers.resize(slots * static_cast<std::size_t>(s_.x[4]));
+      scratch.numbers.assign(slots, -1);
+      scratch.padded.assign(static_cast<std::size_t>(together_ * row_size()), filler());
+      scratch.separated.resize(static_cast<std::size_t>(s_.strides[2] == 1 ? 0 : together_ * row_size()));
       scratch.factors.assign(columns_.size(), 1.0f);
       scratch.rows_counted = 0;
-      for (std::int64_t row = first_unit(rows, piece, pieces); row < first_unit(rows, piece + 1, pieces); ++row)
-        run_row(call, row, scratch);
+      const std::int64_t end = first_unit(rows, piece + 1, pieces);
+      for (std::int64_t row = first_unit(rows, piece, pieces); row < end; row += together_)
+        run_rows(call, row, std::min(together_, end - row), scratch);
     });
   }
 
  private:
-  static constexpr std::int64_t kMostTaps = 64;
+  static constexpr std::int64_t kMostTaps = 64, kMostRows = 16;
 
   struct Scratch {
     std::vector<float> padded, separated, factors;
@@ -216,49 +219,72 @@ class PlainWindowKernel final : public Kernel {
   bool is_maximum() const { return s_.algorithm == dnnl::algorithm::pooling_max; }
   float filler() const { return is_maximum() ? -std::numeric_limits<float>::infinity() : 0.0f; }
 
-  void run_row(const Call& call, std::int64_t row, Scratch& scratch) const {
-    const std::int64_t width = s_.y[4], slice = row / s_.y[3], plane = slice / s_.y[2];
-    const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(slice - plane * s_.y[2])],
-                          &vertical = taps_[1][static_cast<std::size_t>(row - slice * s_.y[3])];
-    const float* taps[kMostTaps];
-    std::int64_t count = 0;
-    for (std::int64_t z = 0; z < slices.count; ++z)
-      for (std::int64_t r = 0; r < vertical.count; ++r)
-        taps[count++] = row_of_image(call, plane, slices.first + z * (s_.dilations[0] + 1),
-                                     vertical.first + r * (s_.dilations[1] + 1), scratch);
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
-    if (count == 0) {  // dilations lead past the image
-      std::fill_n(y, width, s_.power > 0 ? 0.0f : -std::numeric_limits<float>::infinity());
-      return;
+  void run_rows(const Call& call, std::int64_t first, std::int64_t count, Scratch& scratch) const {
+    const float* columns[kMostRows];  // of each row, as taps of columns read it
+    std::int64_t rows_of_window[kMostRows];
+    const std::int64_t pitch = s_.strides[2] == 1 ? row_size() : phase_;
+    bool is_copied = true, is_whole = true;  // is a row: in scratch, with a window in the image
+    for (std::int64_t r = 0; r < count; ++r) {
+      float* const padded = scratch.padded.data() + r * row_size();
+      columns[r] = combined(call, first + r, padded, rows_of_window[r], scratch);
+      is_copied = is_copied && columns[r] == padded;
+      is_whole = is_whole && rows_of_window[r] > 0;
+      if (s_.strides[2] != 1) columns[r] = scratch.separated.data() + r * phase_;
     }
-    const float* const columns = combined(taps, count, scratch);
+    if (s_.strides[2] != 1)
+      loops_.separate(scratch.separated.data(), together_ * phase_, scratch.padded.data(), s_.strides[2], count * phase_);
+    const std::int64_t width = s_.y[4];
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + first * width;
+    if (is_maximum() && is_copied && is_whole && pitch == width) return combine_columns(y, columns[0], count * width);
+    for (std::int64_t r = 0; r < count; ++r) {
+      if (rows_of_window[r] == 0)  // dilations lead past the image
+        std::fill_n(y + r * width, width, s_.power > 0 ? 0.0f : -std::numeric_limits<float>::infinity());
+      else if (is_maximum())
+        combine_columns(y + r * width, columns[r], width);
+      else
+        add_columns(y + r * width, columns[r], rows_of_window[r], scratch);
+    }
+  }
+
+  void combine_columns(float* y, const float* columns, std::int64_t count) const {
+    const float* taps[kMostTaps];
     for (std::size_t k = 0; k < offsets_.size(); ++k) taps[k] = columns + offsets_[k];
-    const auto of_row = static_cast<std::int64_t>(offsets_.size());
-    if (is_maximum()) return loops_.taps_maximum(y, taps, of_row, width);
+    loops_.taps_maximum(y, taps, static_cast<std::int64_t>(offsets_.size()), count);
+  }
+
+  // `rows`: those that were added up for the columns.
+  void add_columns(float* y, const float* columns, std::int64_t rows, Scratch& scratch) const {
+    const float* taps[kMostTaps];
+    for (std::size_t k = 0; k < offsets_.size(); ++k) taps[k] = columns + offsets_[k];
     const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
-    const std::int64_t rows = slices.count * vertical.count;
     if (s_.power == 0 && scratch.rows_counted != rows) {
       scratch.rows_counted = rows;
       for (std::size_t q = 0; q < columns_.size(); ++q)
         scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
     }
-    loops_.taps_sum(y, taps, of_row, width, scratch.factors.data());
-    if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, width);
+    loops_.taps_sum(y, taps, static_cast<std::int64_t>(offsets_.size()), s_.y[4], scratch.factors.data());
+    if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, s_.y[4]);
   }
 
-  // The maximum or sum of rows of the image, as taps of columns read it.
-  const float* combined(const float* const* rows, std::int64_t count, Scratch& scratch) const {
-    const std::int64_t before = s_.pads_begin[2], stride = s_.strides[2], size = std::min(row_size() - before, s_.x[4]);
-    if (count == 1 && before == 0 && stride == 1 && size == row_size()) return rows[0];
-    if (size > 0) {
-      if (is_maximum())
-        loops_.taps_maximum(scratch.padded.data() + before, rows, count, size);
-      else
-        loops_.taps_sum(scratch.padded.data() + before, rows, count, size, nullptr);
-    }
-    if (stride == 1) return scratch.padded.data();
-    loops_.separate(scratch.separated.data(), phase_, scratch.padded.data(), stride, phase_);
-    return scratch.separated.data();
+  // The maximum or sum of a window's rows of the image: in `padded`, or the only row where it is. `count`: the rows.
+  const float* combined(const Call& call, std::int64_t row, float* padded, std::int64_t& count, Scratch& scratch) const {
+    const std::int64_t slice = row / s_.y[3], plane = slice / s_.y[2];
+    const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(slice - plane * s_.y[2])],
+                          &vertical = taps_[1][static_cast<std::size_t>(row - slice * s_.y[3])];
+    const float* rows[kMostTaps];
+    count = 0;
+    for (std::int64_t z = 0; z < slices.count; ++z)
+      for (std::int64_t r = 0; r < vertical.count; ++r)
+        rows[count++] = row_of_image(call, plane, slices.first + z * (s_.dilations[0] + 1),
+                                     vertical.first + r * (s_.dilations[1] + 1), scratch);
+    const std::int64_t before = s_.pads_begin[2], size = std::min(row_size() - before, s_.x[4]);
+    if (count == 0 || size <= 0) return padded;
+    if (count == 1 && before == 0 && s_.strides[2] == 1 && size == row_size() && s_.power == 0) return rows[0];
+    if (is_maximum())
+      loops_.taps_maximum(padded + before, rows, count, size);
+    else
+      loops_.taps_sum(padded + before, rows, count, size, nullptr);
+    return padded;
   }
 
   const float* row_of_image(const Call& call, std::int64_t plane, std::int64_t depth, std::int64_t row,
@@ -281,7 +307,8 @@ class PlainWindowKernel final : public Kernel {
   PoolShape s_;
   const RowLoops& loops_;
   const RealLoops<float>& reals_;
-  std::int64_t phase_, reach_[2];         // columns of one remainder; slices and rows that a window spans
+  std::int64_t phase_, together_;         // columns of one remainder; rows that are combined before their columns are
+  std::int64_t reach_[2];                 // slices and rows that a window spans
   std::vector<float> columns_;            // of a window that are inside the image, by result
   std::vector<PoolShape::Taps> taps_[2];  // by axis and position
   std::vector<std::int64_t> slots_[2];    // of slices and rows of the image among those with powers; their sum is a row's
