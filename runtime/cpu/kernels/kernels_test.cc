@@ -104,12 +104,14 @@ TEST_CASE("pools of long rows and wide windows, with numbers that are none") {
     const std::size_t rank = 1 + seed % 3;
     Sizes x{1, b.pick(1, 20)};
     for (std::size_t a = 0; a < rank; ++a) x.push_back(a + 1 == rank ? b.pick(20, 150) : b.pick(6, 9));
-    const ValueId input = b.input(x);
     const bool average = b.pick(0, 1);
+    const DataType type = !average && seed % 4 == 1 ? DataType::kDouble : DataType::kFloat;
+    const ValueId input = b.input(type, x);
     if (!average) {
-      auto elements = b.inputs[0].mutable_data<float>();
-      for (const float special : {std::nanf(""), HUGE_VALF, -HUGE_VALF})
+      std::vector<double> elements = b.inputs[0].reals();
+      for (const double special : {std::nan(""), HUGE_VAL, -HUGE_VAL})
         elements[static_cast<std::size_t>(b.pick(0, std::ssize(elements) - 1))] = special;
+      b.inputs[0] = Tensor::from_reals(type, x, elements);
     }
     Indices kernel = b.list(rank, 1, 5);
     kernel.back() = b.pick(1, 20);
@@ -325,7 +327,7 @@ TEST_CASE("rows of an affine grid differ by a number for each coordinate") {
     const std::int64_t rank = b.pick(2, 3);
     Indices size{b.pick(1, 4), b.pick(1, 3)};
     for (std::int64_t a = 0; a < rank; ++a) size.emplace_back(b.pick(0, 3) == 0 ? 1 : b.pick(1, rank == 2 ? 40 : 12));
-    const ValueId theta = b.input({size[0].value(), rank, rank + 1});
+    const ValueId theta = b.input(seed % 3 == 0 ? DataType::kDouble : DataType::kFloat, {size[0].value(), rank, rank + 1});
     b.check(node(b.graph, "AffineGrid", {theta}, {{"size", size}, {"align_corners", b.pick(0, 1) == 1}})[0]);
   }
 }
