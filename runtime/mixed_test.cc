@@ -103,7 +103,7 @@ TEST_CASE("operators that are executed as graphs are compiled with what stands a
   std::mt19937 random(12);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   const CountingBackend backend;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 30; ++round) {
     const std::string a = std::to_string(pick(1, 5)), b = std::to_string(pick(1, 70)), c = std::to_string(pick(1, 9));
     const std::string axis = std::to_string(pick(-2, 1));
     const std::string models[] = {
@@ -112,14 +112,18 @@ TEST_CASE("operators that are executed as graphs are compiled with what stands a
         "agraph (float[" + a + ", " + b +
             ", 8, 8] x) => (float[p, q, r, s] y) { m, at = MaxPool <kernel_shape = [2, 2], "
             "strides = [2, 2]> (x)\n y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (m, at) }",
+        "agraph (float[" + a + ", " + b + ", 8, 8] x) => (float[p, q, r, s] y) <int64[4] shape = {" + a + ", " + b + ", " +
+            std::to_string(pick(8, 9)) + ", " + std::to_string(pick(8, 11)) +
+            "}> { m, at = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)\n"
+            " y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (m, at, shape) }",
         "agraph (float[" + b + ", 2, " + c + "] x) => (float[p, q, r] y) <int64[2] lengths = {1, " + b +
             "}> { y = ReverseSequence(x, lengths) }",
         "agraph (float[2, " + a + ", " + b + ", " + c + "] x, float[2, " + a + ", 1, " + c +
             "] u) => (float[p, q, r, s] y) <int64[2] at = {0, " + std::to_string(std::stoi(b) - 1) +
             "}> { t = TensorScatter(x, u, at)\n y = Abs(t) }"};
-    const std::string& text = models[round % 4];
+    const std::string& text = models[round % 5];
     INFO(text);
-    const Graph graph = import_onnx_bytes(text_bytes(text, round % 4 == 3 ? 24 : 21), "test");
+    const Graph graph = import_onnx_bytes(text_bytes(text, round % 5 == 4 ? 24 : 21), "test");
     CHECK(!is_compiled(graph));
     const Graph executed = executed_form(backend, graph);
     REQUIRE(is_compiled(executed));
@@ -134,7 +138,7 @@ TEST_CASE("operators that are executed as graphs are compiled with what stands a
     CHECK(executed.value(executed.outputs()[0].value).name == "y");
     check_same(prepare_session(backend, graph)->execute(inputs), execute(graph, inputs));
   }
-  CHECK(backend.prepared == 24);
+  CHECK(backend.prepared == 30);
   // Steps of loops and transforms are not written out, nor is anything while sizes are open.
   const Graph looping = import_text(
       "agraph (float[3, 4] x) => (float[a, b] y) { m = Constant <value = int64 {2}> ()\n yes = Constant <value = bool {1}> "
@@ -149,6 +153,30 @@ TEST_CASE("operators that are executed as graphs are compiled with what stands a
   check_same(prepare_session(backend, looping)->execute(rows), execute(looping, rows));
   const Graph open = import_text("agraph (float[N, 4] x) => (float[N, 4] y) { y = Hardmax(x) }");
   CHECK(!is_compiled(executed_form(backend, open)));
+}
+
+TEST_CASE("elements placed back into a larger shape are those of the usual one with zeros behind them") {
+  std::mt19937 random(13);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int round = 0; round < 12; ++round) {
+    const int more[] = {round % 4 == 3 ? 1 : 0, pick(0, 1), pick(0, 3), pick(0, 3)};
+    const int sizes[] = {2, 3, 8, 6};
+    std::string shape, pads = "0, 0, 0, 0";
+    for (int a = 0; a < 4; ++a) {
+      shape += (a > 0 ? ", " : "") + std::to_string(sizes[a] + more[a]);
+      pads += ", " + std::to_string(more[a]);
+    }
+    const Graph graph =
+        import_text("agraph (float[2, 3, 8, 6] x) => (float[p, q, r, s] y, float[t, u, v, w] z) <int64[4] shape = {" + shape +
+                    "}, int64[8] pads = {" + pads +
+                    "}> {\n m, at = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)\n"
+                    " y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (m, at, shape)\n"
+                    " n = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (m, at)\n z = Pad(n, pads)\n}");
+    CAPTURE(shape);
+    const std::vector<Datum> inputs{random_floats(random, {2, 3, 8, 6})};
+    const std::vector<Datum> found = execute(graph, inputs);
+    check_same(std::span(found).first(1), std::span(found).subspan(1));
+  }
 }
 
 TEST_CASE("compiled reversals refuse sequences that are longer than the tensor") {

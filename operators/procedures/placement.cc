@@ -1,5 +1,6 @@
 // Elements moved to other positions, as graphs of operators: columns and pools placed back, reversed sequences, a 1 at the
 // maximum.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,36 @@ Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
   return SourceBuilder::results({b.reshaped(y, result)});
 }
 
+// Places in a tensor of these sizes, row-major, as places of the same elements in one that is larger at the ends of axes.
+// nullopt if sizes are not known, an axis is smaller, or the first one is not the same: then places that do not exist would not
+// be refused.
+std::optional<ValueId> places_in_larger(SourceBuilder& b, ValueId places, const Indices& sizes, const Indices& larger) {
+  if (!all_constant(sizes) || !all_constant(larger) || !(sizes[0] == larger[0]) || product(sizes) == Index(0))
+    return std::nullopt;
+  std::size_t first = sizes.size();  // axis that differs
+  for (std::size_t a = sizes.size(); a-- > 0;) {
+    if (larger[a].value() < sizes[a].value()) return std::nullopt;
+    if (!(larger[a] == sizes[a])) first = a;
+  }
+  if (first == sizes.size()) return places;
+  const auto number = [&](std::int64_t n) {
+    return b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{n}));
+  };
+  const auto times = [&](ValueId value, std::int64_t factor) {
+    return factor == 1 ? value : b.add("Mul", {value, number(factor)});
+  };
+  ValueId rest = places, moved = kNoGradient;
+  std::int64_t stride = 1;
+  const auto add = [&](ValueId part) { moved = moved == kNoGradient ? part : b.add("Add", {moved, part}); };
+  for (std::size_t a = sizes.size(); a-- > first; stride *= larger[a].value()) {
+    const ValueId here = b.add("Mod", {rest, number(sizes[a].value())});
+    add(times(here, stride));
+    rest = b.add("Div", {b.add("Sub", {rest, here}), number(sizes[a].value())});
+  }
+  add(times(rest, stride));
+  return moved;
+}
+
 // Places elements where a MaxPool found them, with 0 elsewhere; a given shape has the pooled tensor at its beginning.
 Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
@@ -72,12 +103,13 @@ Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   Indices sizes{shape[0], shape[1]};
   for (std::size_t a = 0; a < rank; ++a)
     sizes.push_back((shape[a + 2] - 1) * window.strides[a] + window.kernel[a] - window.pads_begin[a] - window.pads_end[a]);
-  const Index count = product(shape), places = product(sizes);
-  const ValueId zeros = b.filled({b.type_of(x).type, {places}}, 0);
-  const ValueId flat =
-      b.add("ScatterElements", {zeros, b.reshaped(b.cast(indices, DataType::kInt64), {count}), b.reshaped(x, {count})});
-  const ValueId placed = b.reshaped(flat, sizes);
-  if (b.input(2) == kNoGradient) return SourceBuilder::results({placed});
+  const Index count = product(shape);
+  const auto place = [&](ValueId at, const Indices& shape_of_result) {
+    const ValueId zeros = b.filled({b.type_of(x).type, {product(shape_of_result)}}, 0);
+    return b.reshaped(b.add("ScatterElements", {zeros, at, b.reshaped(x, {count})}), shape_of_result);
+  };
+  const ValueId places = b.reshaped(b.cast(indices, DataType::kInt64), {count});
+  if (b.input(2) == kNoGradient) return SourceBuilder::results({place(places, sizes)});
   const auto wanted = source.contents(source.input(2));
   if (!wanted) {
     reason = "its output_shape is not known";
@@ -86,7 +118,9 @@ Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   if (wanted->size() != sizes.size()) refuse_placement("output_shape has a wrong number of entries");
   Indices more;
   for (std::size_t a = 0; a < sizes.size(); ++a) more.push_back((*wanted)[a] - sizes[a]);
-  return SourceBuilder::results({b.add("Pad", {placed}, {{"pads_end", more}})});
+  // There are fewer elements to place than results, so places are counted anew rather than the result padded.
+  if (const auto moved = places_in_larger(b, places, sizes, *wanted)) return SourceBuilder::results({place(*moved, *wanted)});
+  return SourceBuilder::results({b.add("Pad", {place(places, sizes)}, {{"pads_end", more}})});
 }
 
 // Reverses the first entries of each sequence of a batch.
