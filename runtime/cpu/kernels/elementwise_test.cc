@@ -520,11 +520,13 @@ TEST_CASE("softmax and normalizations run in stages") {
   b.graph.add_output("instances", node(b.graph, "InstanceNormalization", {x, scale, shift})[0]);
   b.graph.add_output("lengths", node(b.graph, "LpNormalization", {x}, {{"axis", Index(3)}})[0]);
   b.check(node(b.graph, "GroupNormalization", {x, scale, shift}, {{"num_groups", Index(1)}})[0], 1e-4);
-  ElementwiseBuilder g(2);
-  const ValueId z = g.input(DataType::kFloat, {2, 12, 3, 5});
-  g.check(node(g.graph, "GroupNormalization", {z, g.input(DataType::kFloat, {12}), g.input(DataType::kFloat, {12})},
-               {{"num_groups", Index(4)}})[0],
-          1e-4);
+  for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    ElementwiseBuilder g(2);
+    const ValueId z = g.input(type, {2, 12, 3, 5}), factors = g.input(type, {12}), shifts = g.input(type, {12});
+    g.graph.add_output("instances", node(g.graph, "InstanceNormalization", {z, factors, shifts})[0]);
+    g.check(node(g.graph, "GroupNormalization", {z, factors, shifts}, {{"num_groups", Index(4)}})[0],
+            type == DataType::kDouble ? 1e-12 : 1e-4);
+  }
 }
 
 TEST_CASE("integers, truth values, gathers, conversions") {

@@ -7,31 +7,52 @@
 
 namespace rewright::cpu {
 
-struct ScalingLoops {
+// Linear functions and sums of rows of floats or doubles.
+template <class T>
+struct RowSums {
+  using Count = std::int64_t;
+  struct Scaling {
+    T center, factor, shift, low, high;
+  };
+  // d[c] = (s[c] - center) * factor + shift, not below `low`, not above `high`; NaN stays NaN
+  void (*scale)(T* d, const T* s, Count n, const Scaling& by);
+  // The sum of a row less `center`, of its squares, and of its magnitudes.
+  T (*sum)(const T* s, Count n, T center);
+  T (*sum_of_squares)(const T* s, Count n, T center);
+  T (*sum_of_magnitudes)(const T* s, Count n, T center);
+};
+
+struct ScalingLoops : RowSums<float> {
   // The table for each instruction set; loops_for<ScalingLoops>(isa) chooses.
   static const ScalingLoops &baseline(), &avx2(), &avx512();
 
   using Count = std::int64_t;
-  struct Scaling {
-    float center, factor, shift, low, high;
-  };
-  // d[c] = (s[c] - center) * factor + shift, not below `low`, not above `high`; NaN stays NaN
-  void (*scale)(float* d, const float* s, Count n, const Scaling& by);
+  RowSums<double> of_doubles;
   void (*scale_uint8)(float* d, const std::uint8_t* s, Count n, const Scaling& by);
   void (*scale_int8)(float* d, const std::int8_t* s, Count n, const Scaling& by);
   // d[c] = s[c], or s[c] * slope where s[c] < 0
   void (*two_slopes)(float* d, const float* s, Count n, float slope);
-  // The sum of a row less `center`, of its squares, and of its magnitudes.
-  float (*sum)(const float* s, Count n, float center);
-  float (*sum_of_squares)(const float* s, Count n, float center);
-  float (*sum_of_magnitudes)(const float* s, Count n, float center);
-  // The least and the largest of them and of what is there; both NaN if one is.
+  // The least and the largest of a row and of what is there; both NaN if one is.
   void (*extremes)(const float* s, Count n, float* least, float* largest);
   // d[c] = s[c] / scale, rounded to even, plus zero, within the bounds of an integer of 8 bits; NaN gives 0
   struct Quantization {
     float scale, zero, low, high;
   };
   void (*quantize)(std::uint8_t* d, const float* s, Count n, const Quantization& by);
+  // d[c] = 1 where s[c] without its first bit is equal to `bound`, or if `above` is above it; else 0. Elements are the bits of
+  // reals: with the bits of infinity as the bound these are the infinite ones, or NaN.
+  void (*compare_bits_16)(std::uint8_t* d, const std::uint16_t* s, Count n, std::uint16_t bound, bool above);
+  void (*compare_bits_32)(std::uint8_t* d, const std::uint32_t* s, Count n, std::uint32_t bound, bool above);
+  void (*compare_bits_64)(std::uint8_t* d, const std::uint64_t* s, Count n, std::uint64_t bound, bool above);
 };
+
+template <class T>
+const RowSums<T>& row_sums(Isa isa) {
+  const auto& loops = loops_for<ScalingLoops>(isa);
+  if constexpr (sizeof(T) == sizeof(float))
+    return loops;
+  else
+    return loops.of_doubles;
+}
 
 }  // namespace rewright::cpu

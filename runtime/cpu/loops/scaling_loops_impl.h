@@ -9,17 +9,20 @@ namespace {
 
 using Count = ScalingLoops::Count;
 
-template <class T>
-inline void scale_elements(float* d, const T* s, Count n, const ScalingLoops::Scaling& by) {
-  const float center = by.center, factor = by.factor, shift = by.shift, low = by.low, high = by.high;
+template <class R, class T>
+inline void scale_elements(R* d, const T* s, Count n, const typename RowSums<R>::Scaling& by) {
+  const R center = by.center, factor = by.factor, shift = by.shift, low = by.low, high = by.high;
 #pragma GCC ivdep
   for (Count c = 0; c < n; ++c) {
-    const float x = (static_cast<float>(s[c]) - center) * factor + shift;
-    const float above = low > x ? low : x;  // in this order NaN passes through
+    const R x = (static_cast<R>(s[c]) - center) * factor + shift;
+    const R above = low > x ? low : x;  // in this order NaN passes through
     d[c] = high < above ? high : above;
   }
 }
-void scale(float* d, const float* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
+template <class T>
+void scale(T* d, const T* s, Count n, const typename RowSums<T>::Scaling& by) {
+  scale_elements(d, s, n, by);
+}
 void scale_uint8(float* d, const std::uint8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
 void scale_int8(float* d, const std::int8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
 
@@ -32,13 +35,13 @@ void two_slopes(float* d, const float* s, Count n, float slope) {
 }
 
 // Long sums are added up in parts, each in some independent ones.
-template <class F>
-inline float sum_in_parts(const float* s, Count n, F f) {
+template <class T, class F>
+inline T sum_in_parts(const T* s, Count n, F f) {
   constexpr Count kTogether = 32, kPart = 128 * kTogether;
-  float all[kTogether] = {};
+  T all[kTogether] = {};
   Count c = 0;
   while (c + kTogether <= n) {
-    float part[kTogether] = {};
+    T part[kTogether] = {};
     for (const Count end = n - c < kPart ? n - kTogether : c + kPart - kTogether; c <= end; c += kTogether)
       for (Count k = 0; k < kTogether; ++k) part[k] += f(s[c + k]);
     for (Count k = 0; k < kTogether; ++k) all[k] += part[k];
@@ -49,16 +52,19 @@ inline float sum_in_parts(const float* s, Count n, F f) {
   return all[0];
 }
 
-float sum(const float* s, Count n, float center) {
-  return sum_in_parts(s, n, [=](float x) { return x - center; });
+template <class T>
+T sum(const T* s, Count n, T center) {
+  return sum_in_parts(s, n, [=](T x) { return x - center; });
 }
 
-float sum_of_squares(const float* s, Count n, float center) {
-  return sum_in_parts(s, n, [=](float x) { return (x - center) * (x - center); });
+template <class T>
+T sum_of_squares(const T* s, Count n, T center) {
+  return sum_in_parts(s, n, [=](T x) { return (x - center) * (x - center); });
 }
 
-float sum_of_magnitudes(const float* s, Count n, float center) {
-  return sum_in_parts(s, n, [=](float x) { return std::fabs(x - center); });
+template <class T>
+T sum_of_magnitudes(const T* s, Count n, T center) {
+  return sum_in_parts(s, n, [=](T x) { return std::fabs(x - center); });
 }
 
 void extremes(const float* s, Count n, float* least, float* largest) {
@@ -101,8 +107,30 @@ void quantize(std::uint8_t* d, const float* s, Count n, const ScalingLoops::Quan
   }
 }
 
-constexpr ScalingLoops kTable{scale,          scale_uint8,       scale_int8, two_slopes, sum,
-                              sum_of_squares, sum_of_magnitudes, extremes,   quantize};
+template <class U>
+void compare_bits(std::uint8_t* d, const U* s, Count n, U bound, bool above) {
+  constexpr U kMagnitude = static_cast<U>(~U(0)) >> 1;
+  if (above) {
+#pragma GCC ivdep
+    for (Count c = 0; c < n; ++c) d[c] = static_cast<U>(s[c] & kMagnitude) > bound;
+  } else {
+#pragma GCC ivdep
+    for (Count c = 0; c < n; ++c) d[c] = static_cast<U>(s[c] & kMagnitude) == bound;
+  }
+}
+
+template <class T>
+constexpr RowSums<T> kSums{scale<T>, sum<T>, sum_of_squares<T>, sum_of_magnitudes<T>};
+constexpr ScalingLoops kTable{kSums<float>,
+                              kSums<double>,
+                              scale_uint8,
+                              scale_int8,
+                              two_slopes,
+                              extremes,
+                              quantize,
+                              compare_bits<std::uint16_t>,
+                              compare_bits<std::uint32_t>,
+                              compare_bits<std::uint64_t>};
 
 }  // namespace
 

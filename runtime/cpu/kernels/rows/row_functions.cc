@@ -130,6 +130,40 @@ class GroupNormalizationKernel final : public Kernel {
   Count all_channels_;
 };
 
+// The same rows of doubles.
+class DoubleGroupNormalizationKernel final : public Kernel {
+ public:
+  DoubleGroupNormalizationKernel(Isa isa, Count rows, Count channels, Count size, double epsilon, Count all_channels)
+      : loops_(row_sums<double>(isa)),
+        rows_(rows),
+        channels_(channels),
+        size_(size),
+        epsilon_(epsilon),
+        all_channels_(all_channels) {}
+
+  void run(const Call& call) const override {
+    const auto input = [&](std::size_t n) { return reinterpret_cast<const double*>(call.inputs[n]); };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const Count columns = channels_ * size_;
+    const auto count = static_cast<double>(columns);
+    call.workers.for_each(rows_, 2 * static_cast<double>(rows_) * count / kElements, [&](Count r, int) {
+      const double* x = input(0) + r * columns;
+      double* y = reinterpret_cast<double*>(call.outputs[0]) + r * columns;
+      const double mean = loops_.sum(x, columns, 0) / count;
+      const double inverse = 1 / std::sqrt(loops_.sum_of_squares(x, columns, mean) / count + epsilon_);
+      const Count first = r * channels_ % all_channels_;
+      for (Count c = first; c < first + channels_; ++c, x += size_, y += size_)
+        loops_.scale(y, x, size_, {mean, inverse * input(1)[c], input(2)[c], -kInfinity, kInfinity});
+    });
+  }
+
+ private:
+  const RowSums<double>& loops_;
+  Count rows_, channels_, size_;
+  double epsilon_;
+  Count all_channels_;
+};
+
 class GroupNormalizationPlan final : public NodePlan {
  public:
   GroupNormalizationPlan(const Node& node, Count groups) : node_(node), groups_(groups) {}
@@ -139,8 +173,10 @@ class GroupNormalizationPlan final : public NodePlan {
     constexpr Count kShort = 8;  // elements of a channel
     const Sizes& sizes = planner.info(node.inputs[0]).sizes;
     if (node.inputs.size() != 3 || sizes.size() < 3 || element_count(std::span(sizes).subspan(2)) < kShort) return 0;
+    const DataType type = planner.info(node.inputs[0]).type;
+    if (type != DataType::kFloat && type != DataType::kDouble) return 0;
     for (const ValueId i : node.inputs)
-      if (i == kNoValue || planner.info(i).type != DataType::kFloat) return 0;
+      if (i == kNoValue || planner.info(i).type != type) return 0;
     if (node.op->name() == "InstanceNormalization") return sizes[1];
     return node.op->name() == "GroupNormalization" ? AttributeReader(node).number("num_groups") : 0;
   }
@@ -150,11 +186,15 @@ class GroupNormalizationPlan final : public NodePlan {
     std::vector<int> inputs;
     for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(
-        std::make_unique<GroupNormalizationKernel>(planner.options().isa, sizes[0] * groups_, sizes[1] / groups_,
-                                                   element_count(std::span(sizes).subspan(2)),
-                                                   static_cast<float>(AttributeReader(node_).real("epsilon")), sizes[1]),
-        std::move(inputs), {target});
+    const Isa isa = planner.options().isa;
+    const double epsilon = AttributeReader(node_).real("epsilon");
+    const Count rows = sizes[0] * groups_, channels = sizes[1] / groups_, size = element_count(std::span(sizes).subspan(2));
+    std::unique_ptr<Kernel> kernel;
+    if (planner.info(result).type == DataType::kDouble)
+      kernel = std::make_unique<DoubleGroupNormalizationKernel>(isa, rows, channels, size, epsilon, sizes[1]);
+    else
+      kernel = std::make_unique<GroupNormalizationKernel>(isa, rows, channels, size, static_cast<float>(epsilon), sizes[1]);
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
  private:
@@ -283,10 +323,10 @@ class SoftmaxPlan final : public NodePlan, public ChoosesLayout {
 };
 
 // Is it a function of floats that the model computes?
-bool may_be_row_function(const Planner& planner, const Node& node) {
+bool may_be_row_function(const Planner& planner, const Node& node, DataType type = DataType::kFloat) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue || planner.constant(node.inputs[0])) return false;
   const ValueInfo &x = planner.info(node.inputs[0]), &y = planner.info(node.outputs[0]);
-  return x.type == DataType::kFloat && y.type == DataType::kFloat && x.sizes == y.sizes;
+  return x.type == type && y.type == type && x.sizes == y.sizes;
 }
 
 std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
@@ -326,9 +366,11 @@ bool is_row_softmax(const Planner& planner, const Node& node) {
 }
 
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) {
-  if (!may_be_row_function(planner, node)) return nullptr;
+  const bool is_double = may_be_row_function(planner, node, DataType::kDouble);
+  if (!is_double && !may_be_row_function(planner, node)) return nullptr;
   if (const Count groups = GroupNormalizationPlan::groups(planner, node); groups > 0)
     return std::make_unique<GroupNormalizationPlan>(node, groups);
+  if (is_double) return nullptr;
   if (NormPlan::serves(planner, node)) return std::make_unique<NormPlan>(node);
   const std::vector<ValueInfo> operands = operands_of(planner, node);
   if (const auto softmax = softmax_of(planner, node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
