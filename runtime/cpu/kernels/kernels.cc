@@ -21,18 +21,18 @@ PlanNode plan_maximum_with_positions;  // maximum_positions.cc
 PlanNode plan_pool;                    // pooling.cc
 PlanNode plan_norm_pool;
 PlanNode plan_global_average;
-PlanNode plan_batch_statistics;  // rows/batch_statistics.cc
-PlanNode plan_grid_sample;       // grid_sample.cc
-PlanNode plan_random_bits;       // random_bits.cc
-PlanNode plan_resize;            // resize.cc
-PlanNode plan_rotation;          // rotation.cc
-PlanNode plan_scatter;           // scatter.cc
-PlanNode plan_top_k;             // top_k.cc
-PlanNode plan_tree_scores;       // trees/tree_scores.cc
-PlanNode plan_convolution;       // convolution/convolution.cc
-PlanNode plan_placed_columns;    // convolution/placed_columns.cc
-PlanNode plan_weight_gradient;   // convolution/weight_gradient.cc
-PlanNode plan_product;           // product/products.cc
+PlanNode plan_batch_statistics;      // rows/batch_statistics.cc
+PlanNode plan_grid_sample;           // grid_sample.cc
+PlanNode plan_random_bits;           // random_bits.cc
+PlanNode plan_resize;                // resize.cc
+PlanNode plan_rotation;              // rotation.cc
+PlanNode plan_scatter;               // scatter.cc
+PlanNode plan_top_k;                 // top_k.cc
+PlanNode plan_tree_scores;           // trees/tree_scores.cc
+PlanNode plan_convolution;           // convolution/convolution.cc
+PlanNode plan_placed_columns;        // convolution/placed_columns.cc
+PlanNode plan_weight_gradient;       // convolution/weight_gradient.cc
+PlanNode plan_product;               // product/products.cc
 PlanNode plan_block_product;
 PlanNode plan_integer_matrices;  // product/integer_matrices.cc
 PlanNode plan_cached_attention;  // product/cached_attention.cc
@@ -51,6 +51,7 @@ PlanExpression plan_distances;       // distances.cc
 PlanExpression plan_moved_axes;      // moved_axes.cc
 PlanExpression plan_prefix;          // prefix.cc
 PlanExpression plan_quantized_rows;  // quantized/quantized_rows.cc
+PlanExpression plan_real_classes;    // real_classes.cc
 PlanExpression plan_scaled;          // scaled.cc
 PlanExpression plan_generated;       // generated.cc
 
@@ -106,8 +107,8 @@ constexpr NodeKernel kNodeKernels[] = {
 
 constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
 
-constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table,     plan_distances, plan_moved_axes, plan_prefix,
-                                                   plan_quantized_rows, plan_scaled,    plan_generated};
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table,     plan_distances,    plan_moved_axes, plan_prefix,
+                                                   plan_quantized_rows, plan_real_classes, plan_scaled,     plan_generated};
 
 }  // namespace
 

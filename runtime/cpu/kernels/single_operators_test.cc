@@ -216,3 +216,17 @@ TEST_CASE("spans of rows that are constants, in all types") {
     b.check(y);
   }
 }
+
+TEST_CASE("elements that are NaN or infinite, of all reals") {
+  for (const DataType type : {DataType::kHalf, DataType::kBfloat16, DataType::kFloat, DataType::kDouble})
+    for (const std::int64_t size : {1, 45, 70000}) {
+      KernelBuilder b(static_cast<unsigned>(size));
+      Tensor special = rewright::testing::random_tensor(b.random, DataType::kFloat, {size});
+      put_special(b, special);
+      b.inputs.push_back(Tensor::from_reals(type, {size}, special.reals()));
+      const ValueId x = b.graph.add_input("x", {type, to_indices(Sizes{size})});
+      b.graph.add_output("some", node(b.graph, "IsInf", {x}, {{"detect_negative", false}})[0]);
+      b.graph.add_output("infinite", node(b.graph, "IsInf", {x})[0]);
+      b.check(node(b.graph, "IsNaN", {x})[0], 0);
+    }
+}

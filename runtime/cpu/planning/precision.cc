@@ -32,6 +32,16 @@ std::set<const Node*> moves_to_outputs(const Graph& graph) {
   return moves;
 }
 
+// Does the node only ask whether elements are NaN or infinite? Of 16 bits they are as they are.
+bool asks_for_class(const Graph& graph, const Node& node) {
+  if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
+  const Definition definition = planning::define(graph, node);
+  if (!definition.has_denotation()) return false;
+  const ElementNode& element = *definition.outputs()[0].element;
+  return element.kind == ElementNode::Kind::kApply && element.arguments[0]->kind == ElementNode::Kind::kRead &&
+         (element.function == &functions::is_nan || element.function == &functions::is_infinite);
+}
+
 }  // namespace
 
 Tensor widened(const Tensor& tensor) {
@@ -82,11 +92,12 @@ Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const N
       if (node->op == nullptr) return graph;
       Attributes attributes = node->attributes;
       if (const auto source = node->inputs.empty() ? moved.end() : moved.find(node->inputs[0]);
-          source != moved.end() && moves.contains(node.get())) {
+          source != moved.end() && (moves.contains(node.get()) || asks_for_class(graph, *node))) {
         std::vector<ValueId> inputs{source->second};
         for (std::size_t i = 1; i < node->inputs.size(); ++i) inputs.push_back(copy_of(node->inputs[i]));
         const ValueId result = node->outputs[0];
-        moved[result] = wide.add_node(*node->op, std::move(attributes), inputs, {graph.value(result).name}).at(0);
+        const ValueId kept = wide.add_node(*node->op, std::move(attributes), inputs, {graph.value(result).name}).at(0);
+        (moves.contains(node.get()) ? moved : copies)[result] = kept;
         continue;
       }
       for (AttributeValue& a : attributes)
