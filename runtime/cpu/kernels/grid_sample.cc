@@ -112,6 +112,7 @@ class GridSamplePlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_grid_sample(Planner& planner, const Node& node) {
+  if (planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;  // 16 bits become floats before
   const AttributeReader attributes(node);
   const Sizes x = planner.info(node.inputs[0]).sizes, grid = planner.info(node.inputs[1]).sizes;
   const std::string &mode = attributes.text("mode"), &padding = attributes.text("padding");

@@ -30,6 +30,7 @@ PlanNode plan_scatter;               // scatter.cc
 PlanNode plan_top_k;                 // top_k.cc
 PlanNode plan_tree_scores;           // trees/tree_scores.cc
 PlanNode plan_convolution;           // convolution/convolution.cc
+PlanNode plan_deformed_convolution;  // convolution/deformed_convolution.cc
 PlanNode plan_placed_columns;        // convolution/placed_columns.cc
 PlanNode plan_weight_gradient;       // convolution/weight_gradient.cc
 PlanNode plan_product;               // product/products.cc
@@ -101,6 +102,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {CachedAttention::kName, plan_cached_attention},
     {ExpertMixture::kName, plan_expert_mixture},
     {BatchStatistics::kName, plan_batch_statistics},
+    {DeformedConvolution::kName, plan_deformed_convolution},
     {GridSampling::kName, plan_grid_sample},
     {Rotation::kName, plan_rotation},
 };

@@ -79,6 +79,7 @@ class RotationPlan final : public NodePlan {
 }  // namespace
 
 std::unique_ptr<NodePlan> plan_rotation(Planner& planner, const Node& node) {
+  if (planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;  // 16 bits become floats before
   const AttributeReader attributes(node);
   const Sizes x = planner.info(node.inputs[0]).sizes, table = planner.info(node.inputs[1]).sizes;
   RotatedRows r;

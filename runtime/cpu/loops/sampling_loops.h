@@ -1,4 +1,4 @@
-// Interpolation at computed positions (GridSample), one table for each instruction set.
+// Interpolation at computed positions (GridSample, DeformConv), one table for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,8 @@ struct SamplingLoops {
   // d[i] = sum over t of weight[t, i] * s[at[t, i]]. Taps up to the next multiple of kLanes must be readable.
   void (*sample)(float* d, const float* s, const Taps& taps, Count count, Count n);
   static constexpr Count kLanes = 16;
+  // d[i] = sum over t < 4 of weight[t] * s[at[t] + i], one after the other
+  void (*blend)(float* d, const float* s, const Count* at, const float* weight, Count n);
 };
 
 }  // namespace rewright::cpu

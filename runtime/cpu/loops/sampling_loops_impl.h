@@ -163,7 +163,17 @@ void sample(float* d, const float* s, const SamplingLoops::Taps& taps, Count cou
   sample_with<0>(d, s, taps, count, n);
 }
 
-constexpr SamplingLoops kTable{axis_taps, combine, sample};
+void blend(float* d, const float* s, const Count* at, const float* weight, Count n) {
+  const float *const s0 = s + at[0], *const s1 = s + at[1], *const s2 = s + at[2], *const s3 = s + at[3];
+  const auto part = [&](Count i, const auto& read) {
+    return weight[0] * read(s0 + i) + weight[1] * read(s1 + i) + weight[2] * read(s2 + i) + weight[3] * read(s3 + i);
+  };
+  Count i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(d + i, part(i, [](const float* from) { return load(from); }));
+  if (i < n) store_some(d + i, part(i, [&](const float* from) { return load_some(from, n - i); }), n - i);
+}
+
+constexpr SamplingLoops kTable{axis_taps, combine, sample, blend};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "runtime/cpu/planning/whole_operators.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -30,6 +31,7 @@ const Registry& whole_operators() {
     table->add<Rotation>();
     table->add<GridSampling>();
     table->add<BatchStatistics>();
+    table->add<DeformedConvolution>();
     return table;
   }();
   return *made;
@@ -46,6 +48,15 @@ class Operands {
   bool is(std::size_t i, DataType type) const { return has(i) && is_known(id(i)) && value(i).type.type == type; }
   bool is_constant(std::size_t i, DataType type) const {
     return has(i) && value(i).constant && value(i).constant.type() == type;
+  }
+  // Are those of the operands that are there all floats, or all of one type of 16 bits, which a plan turns into floats before
+  // it asks kernels?
+  bool are_floats(std::initializer_list<std::size_t> operands) const {
+    const auto first = std::find_if(operands.begin(), operands.end(), [&](std::size_t i) { return has(i); });
+    if (first == operands.end()) return false;
+    const DataType type = value(*first).type.type;
+    if (type != DataType::kFloat && type != DataType::kHalf && type != DataType::kBfloat16) return false;
+    return std::all_of(operands.begin(), operands.end(), [&](std::size_t i) { return !has(i) || is(i, type); });
   }
   const Value& value(std::size_t i) const { return graph_.value(id(i)); }
   const Indices& shape(std::size_t i) const { return value(i).type.shape; }
@@ -160,8 +171,7 @@ Nodes expert_mixture(const Operands& in, const WholeCall& call, bool quantized) 
 // In both domains. `positions` and `cosines`: the numbers of these inputs; the sines follow the cosines.
 Nodes rotation(const Operands& in, const WholeCall& call, std::size_t positions, std::size_t cosines) {
   const std::size_t sines = cosines + 1;
-  for (const std::size_t i : {std::size_t{0}, cosines, sines})
-    if (!in.is(i, DataType::kFloat)) return std::nullopt;
+  if (!in.has(0) || !in.has(cosines) || !in.has(sines) || !in.are_floats({0, cosines, sines})) return std::nullopt;
   const bool has_positions = in.has(positions);
   if (has_positions && !in.is(positions, DataType::kInt64) && !in.is(positions, DataType::kInt32)) return std::nullopt;
   if (in.number("is_packed_batching", 0) != 0 || call.attributes.real("scale", 1) != 1 || !in.has_output(0))
@@ -193,7 +203,7 @@ Nodes rotation(const Operands& in, const WholeCall& call, std::size_t positions,
 
 Nodes grid_sampling(const Operands& in, const WholeCall& call) {
   constexpr std::int64_t kMostTaps = 16, kMostArea = 1 << 24;
-  if (!in.is(0, DataType::kFloat) || !in.is(1, DataType::kFloat) || !in.has_output(0)) return std::nullopt;
+  if (!in.has(0) || !in.has(1) || !in.are_floats({0, 1}) || !in.has_output(0)) return std::nullopt;
   const Indices &x = in.shape(0), &grid = in.shape(1);
   if (x.size() < 3 || grid.size() != x.size() || !all_constant(x) || !all_constant(grid)) return std::nullopt;
   GridSampling op;
@@ -213,11 +223,49 @@ Nodes grid_sampling(const Operands& in, const WholeCall& call) {
   return whole_node(op, {in.id(0), in.id(1)}, {call.outputs[0]});
 }
 
+Nodes deformed_convolution(const Operands& in, const WholeCall& call) {
+  constexpr std::int64_t kMost = 1 << 24;
+  if (!in.are_floats({0, 1, 2, 3, 4})) return std::nullopt;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (!in.has(i) || in.shape(i).size() != 4 || !all_constant(in.shape(i)) || product(in.shape(i)) == Index(0))
+      return std::nullopt;
+  if (!in.has_output(0)) return std::nullopt;
+  const Sizes x = values(in.shape(0)), w = values(in.shape(1)), offsets = values(in.shape(2));
+  const auto list = [&](std::string_view name, std::size_t count, std::int64_t otherwise) {
+    std::vector<std::int64_t> given = call.attributes.integers(name);
+    if (given.empty()) given.assign(count, otherwise);
+    return given;
+  };
+  const auto strides = list("strides", 2, 1), dilations = list("dilations", 2, 1), pads = list("pads", 4, 0);
+  const std::int64_t groups = in.number("group", 1), of_offsets = in.number("offset_group", 1), taps = w[2] * w[3];
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || groups < 1 || of_offsets < 1) return std::nullopt;
+  if (x[1] % of_offsets != 0 || w[1] * groups != x[1] || w[0] % groups != 0) return std::nullopt;
+  // Channels of a group of both kinds that are next to each other have the same points.
+  const std::int64_t depth = w[1], alike = x[1] / of_offsets;
+  if (depth % alike != 0 && alike % depth != 0) return std::nullopt;
+  if (offsets[0] != x[0] || offsets[1] != 2 * of_offsets * taps || x[2] > kMost || x[3] > kMost) return std::nullopt;
+  for (std::size_t a = 0; a < 2; ++a) {
+    if (strides[a] < 1 || dilations[a] < 1 || std::max({strides[a], dilations[a], w[a + 2], pads[a], pads[a + 2]}) > kMost)
+      return std::nullopt;
+    const std::int64_t extent = dilations[a] * (w[a + 2] - 1) + 1, room = x[a + 2] + pads[a] + pads[a + 2] - extent;
+    if (room < 0 || offsets[a + 2] != room / strides[a] + 1) return std::nullopt;
+  }
+  if (in.has(3) && in.shape(3) != Indices{w[0]}) return std::nullopt;
+  if (in.has(4) && in.shape(4) != Indices{x[0], of_offsets * taps, offsets[2], offsets[3]}) return std::nullopt;
+  DeformedConvolution op;
+  op.strides = to_indices(strides), op.dilations = to_indices(dilations), op.pads = Indices{pads[0], pads[1]};
+  op.groups = groups, op.offset_groups = of_offsets;
+  return whole_node(op, {in.id(0), in.id(1), in.id(2), in.id(3), in.id(4)}, {call.outputs[0]});
+}
+
 Nodes batch_statistics(const Operands& in, const WholeCall& call) {
-  constexpr std::int64_t kShortRow = 16;
+  constexpr std::int64_t kShortRow = 8;
   if (in.number("training_mode", 0) == 0 || !in.has_output(0) || call.outputs.size() > 3) return std::nullopt;
   for (std::size_t i = 0; i < 5; ++i)
-    if (!in.is(i, DataType::kFloat)) return std::nullopt;
+    if (!in.has(i)) return std::nullopt;
+  if (!in.are_floats({0, 1, 2, 3, 4}))
+    for (std::size_t i = 0; i < 5; ++i)
+      if (!in.is(i, DataType::kDouble)) return std::nullopt;
   const Indices& x = in.shape(0);
   if (x.size() < 2 || !all_constant(x) || product(x) == Index(0)) return std::nullopt;
   if (product(Indices(x.begin() + 2, x.end())).value() < kShortRow) return std::nullopt;
@@ -429,6 +477,12 @@ Definition GridSampling::define(const Inputs& in) const {
   return d;
 }
 
+Definition DeformedConvolution::define(const Inputs& in) const {
+  Definition d(in);
+  d.output_without_denotation(in[0].type(), {in[0].size(0), in[1].size(0), in[2].size(2), in[2].size(3)});
+  return d;
+}
+
 Definition BatchStatistics::define(const Inputs& in) const {
   Definition d(in);
   for (const std::size_t i : {0, 3, 4}) d.output_without_denotation(in[i].type(), in[i].shape());
@@ -449,6 +503,7 @@ Graph with_whole_operators(const Graph& graph) {
     if (!call.domain.empty()) return std::nullopt;
     if (type == "RotaryEmbedding") return rotation(operands, call, 3, 1);
     if (type == "BatchNormalization") return batch_statistics(operands, call);
+    if (type == "DeformConv") return deformed_convolution(operands, call);
     if (type == "GridSample") return grid_sampling(operands, call);
     return std::nullopt;
   }));

@@ -97,6 +97,20 @@ struct GridSampling {
   Definition define(const Inputs& in) const;
 };
 
+// DeformConv over two axes with its attributes. Inputs: x, the weight, offsets, bias, mask.
+struct DeformedConvolution {
+  static constexpr std::string_view kName = "convolution at offsets";
+  static constexpr InputCount kInputs{3, 5};
+  Indices strides, dilations, pads;  // pads: at the begins
+  Index groups = 1, offset_groups = 1;
+  template <class V>
+  void fields(V&& v) {
+    v("strides", strides), v("dilations", dilations), v("pads", pads), v("groups", groups);
+    v("offset_groups", offset_groups);
+  }
+  Definition define(const Inputs& in) const;
+};
+
 // BatchNormalization in training. Inputs: x, scale, shift, running mean and variance. Outputs: the result, and both updated.
 struct BatchStatistics {
   static constexpr std::string_view kName = "normalization by the batch";
