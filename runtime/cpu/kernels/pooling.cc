@@ -152,8 +152,7 @@ class PlainAverageKernel final : public Kernel {
 };
 
 // Windows of row-major images, some rows of results at a time: for each, rows of the image are combined first, as vectors; then
-// the columns of what results, with padding around it, and with strides separated by their remainders. Several rows, because
-// vectors that read over the edge of one that was just written wait for it.
+// the columns of what results, with padding around it, and with strides separated by their remainders in one go for all rows.
 class PlainWindowKernel final : public Kernel {
  public:
   PlainWindowKernel(PoolShape shape, Isa isa)

@@ -39,9 +39,8 @@ class BatchStatisticsKernel final : public Kernel {
     std::int64_t count, size, step;
   };
 
-  // Rows of a channel that are put side by side: short ones are long enough for vectors then, and no more of them than fit into
-  // a set of the cache, where they would begin at distances of a page. In floats.
-  static constexpr std::int64_t kLongRow = 1024, kTogether = 1 << 13;
+  // Short rows of a channel are put side by side: loops over each of them take longer than that.
+  static constexpr std::int64_t kLongRow = 128, kTogether = 1 << 13;
 
   void run_channel(const Call& call, std::int64_t c) const {
     const auto input = [&](std::size_t n) { return reinterpret_cast<const T*>(call.inputs[n]); };
