@@ -55,7 +55,8 @@ class MaximumKernel final : public Kernel {
         std::int64_t column = 0;
         for (const PoolShape::Taps& columns : taps_[2]) {
           if (const std::int64_t at = column++; at >= whole_begin_ && at < whole_end_) {
-            if (at == whole_begin_) run_row(x, slices, rows, columns.first, first, y, where);
+            if (at == whole_begin_ && where != nullptr) run_row(x, slices, rows, columns.first, first, y, where);
+            if (at == whole_begin_ && where == nullptr) run_row(x, slices, rows, columns.first, y);
             ++y;
             if (where != nullptr) ++where;
             continue;
@@ -89,16 +90,40 @@ class MaximumKernel final : public Kernel {
                                q = column + begin * s_.strides[2] + (by_columns ? i : k) * (s_.dilations[2] + 1);
             const std::int64_t position = z * apart[0] + row * apart[1] + q * apart[2];
             loops_.load(is_first ? best : candidates, x + z * slice + row * width + q, kType, s_.strides[2], n);
-            if (where == nullptr) {
-              if (!is_first) loops_.maximum(best, best, candidates, n);
-            } else if (is_first)
+            if (is_first)
               std::fill_n(at, n, position);
             else
               loops_.find_best(best, at, candidates, position, true, false, n);
             is_first = false;
           }
       std::copy_n(best, n, y + begin);
-      for (std::int64_t q = 0; q < n && where != nullptr; ++q) where[begin + q] = first + at[q] + q * s_.strides[2] * apart[2];
+      for (std::int64_t q = 0; q < n; ++q) where[begin + q] = first + at[q] + q * s_.strides[2] * apart[2];
+    }
+  }
+
+  // As above, without positions.
+  void run_row(const T* x, const PoolShape::Taps& slices, const PoolShape::Taps& rows, std::int64_t column, T* y) const {
+    const std::int64_t count = whole_end_ - whole_begin_, width = s_.x[4];
+    T strided[kPart];
+    for (std::int64_t begin = 0; begin < count; begin += kPart) {
+      const std::int64_t n = std::min(kPart, count - begin);
+      bool is_first = true;
+      for (std::int64_t i = 0; i < slices.count; ++i)
+        for (std::int64_t j = 0; j < rows.count; ++j)
+          for (std::int64_t k = 0; k < s_.kernel[2]; ++k) {
+            const std::int64_t row =
+                (slices.first + i * (s_.dilations[0] + 1)) * s_.x[3] + rows.first + j * (s_.dilations[1] + 1);
+            const T* from = x + row * width + column + begin * s_.strides[2] + k * (s_.dilations[2] + 1);
+            if (s_.strides[2] != 1) {
+              loops_.load(strided, from, kType, s_.strides[2], n);
+              from = strided;
+            }
+            if (is_first)
+              std::copy_n(from, n, y + begin);
+            else
+              loops_.maximum(y + begin, y + begin, from, n);
+            is_first = false;
+          }
     }
   }
 
