@@ -1,6 +1,32 @@
+#include <mutex>
+#include <utility>
+
 #include "operators/definitions/families.h"
+#include "operators/own_operators.h"
 
 namespace rewright::operators {
+
+namespace {
+
+struct OwnFamilies {
+  std::mutex mutex;
+  std::vector<std::function<void(Registry&)>> families;
+  bool closed = false;
+};
+
+OwnFamilies& own_families() {
+  static OwnFamilies own;
+  return own;
+}
+
+}  // namespace
+
+void add_own_operators(std::function<void(Registry&)> add) {
+  OwnFamilies& own = own_families();
+  const std::scoped_lock lock(own.mutex);
+  if (own.closed) throw Error(ErrorCode::kUsage, "operators were added after the registry was used");
+  own.families.push_back(std::move(add));
+}
 
 const Registry& registry() {
   static const std::unique_ptr<const Registry> kAll = [] {
@@ -29,6 +55,10 @@ const Registry& registry() {
     register_slice(*r);
     register_softmax(*r);
     register_trees(*r);
+    OwnFamilies& own = own_families();
+    const std::scoped_lock lock(own.mutex);
+    own.closed = true;
+    for (const auto& add : own.families) add(*r);
     return r;
   }();
   return *kAll;
