@@ -89,7 +89,18 @@ class Generalizer {
   }
 
   // Fields with the same meaning have one role.
-  static std::string role(const std::string& field) { return field == "centre" ? "pads_begin" : field; }
+  static std::string role(const std::string& field) {
+    return field == "centre" ? "pads_begin" : field.ends_with("_axis") ? "axis" : field;
+  }
+
+  // Roles of numbers that no step above speaks of.
+  std::vector<std::string> other_numbers() const {
+    std::vector<std::string> roles;
+    for (const auto& [role, places] : fields_)
+      if (role != "axis" && role != "group" && std::holds_alternative<Index>(field(places[0]).default_value))
+        roles.push_back(role);
+    return roles;
+  }
 
   void add(std::vector<Family>& result, Typing base, bool last) {
     Family family{std::move(base), {}, last};
@@ -111,6 +122,11 @@ class Generalizer {
     ++subject;
     step([this](Typing& t) { return vary(t, {"axis", "axes"}); });
     for (const char* role : {"axis", "axes"}) step([=, this](Typing& t) { return vary(t, {role}); });
+    step([this](Typing& t) { return vary_different_axes(t); });
+    for (const std::string& role : other_numbers()) {
+      ++subject;
+      step([=, this](Typing& t) { return vary(t, {role}); });
+    }
     result.push_back(std::move(family));
   }
 
@@ -150,6 +166,20 @@ class Generalizer {
       }
     }
     return changed;
+  }
+
+  // The same for axes that have to differ where the numbers do.
+  bool vary_different_axes(Typing& t) const {
+    if (!vary(t, {"axis"})) return false;
+    std::set<std::string> names;
+    for (const Place& p : fields_.at("axis")) {
+      const Said& e = t.attributes[p.at][p.field];
+      if (const Index* axis = std::get_if<Index>(&e.value); axis && axis->as_atom()) names.insert(axis->as_atom()->name);
+    }
+    for (auto a = names.begin(); a != names.end(); ++a)
+      for (auto b = std::next(a); b != names.end(); ++b)
+        t.conditions.push_back(not_equal(Index::symbol(*a), Index::symbol(*b)));
+    return names.size() > 1;
   }
 
   // Sizes along this axis refer to the variable instead.
