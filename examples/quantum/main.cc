@@ -38,7 +38,7 @@ int write_found_rules(const Options& options) {
     std::fflush(stdout);
   });
   std::string text = "# Found by the generator and proved by the verifier: quantum rules -o gates.rules\n";
-  for (const rules::Rule& rule : found) text += "\n" + rules::to_algebra(rule) + "\n";
+  for (const rules::Rule& rule : found) text += "\n" + rules::to_algebra(rule);
   write_file(options.output, text);
   std::printf("%s: %zu rules\n", options.output.c_str(), found.size());
   return 0;

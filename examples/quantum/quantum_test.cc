@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <string_view>
@@ -7,7 +8,9 @@
 #include "examples/quantum/gates.h"
 #include "examples/quantum/minimize.h"
 #include "examples/quantum/rotations.h"
+#include "examples/quantum/rules.h"
 #include "operators/own_operators.h"
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "verifier/verify.h"
 
@@ -133,6 +136,36 @@ TEST_CASE("laws of gates are proved, wrong ones are refuted") {
                            "rule b: \"\" x[4, 2] X(Rz(x; axis=1, power=1); axis=1) => Rz(X(x; axis=1); axis=1, power=1) exact",
                            "rule c: \"\" x[4, 2] H(X(x; axis=1); axis=1) => X(H(x; axis=1); axis=1) exact"})
     CHECK(proof::verify(rules::parse_algebra(text, "wrong").at(0)).outcome != proof::Outcome::kProved);
+}
+
+TEST_CASE("the generator finds laws for any qubits and powers, and all are proved") {
+  REQUIRE(kGatesAdded);
+  const GateSet set{"H(axis=1|2),Rz(axis=1|2,power=1),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)",
+                    2};
+  std::string found;
+  for (const rules::Rule& rule : find_rules(std::span(&set, 1), 1, [](const std::string&) {})) {
+    CHECK(proof::verify(rule).any_rank);
+    found += rules::to_algebra(rule);
+  }
+  INFO(found);
+  // A rotation passes H on another qubit, and the control of a CNOT.
+  CHECK(found.find("Rz(H(x; axis=axis); axis=axis_2, power=power)\n"
+                   "    => H(Rz(x; axis=axis_2, power=power); axis=axis)\n"
+                   "  where axis != axis_2\n") != std::string::npos);
+  CHECK(found.find("Rz(CNOT(x; control_axis=axis, target_axis=axis_2); axis=axis, power=power)\n"
+                   "    => CNOT(Rz(x; axis=axis, power=power); control_axis=axis, target_axis=axis_2)\n") != std::string::npos);
+}
+
+TEST_CASE("the shipped rules are proved for any number of qubits") {
+  REQUIRE(kGatesAdded);
+  const std::vector<rules::Rule> shipped = rules::read_rules(std::filesystem::path("examples/quantum/gates.rules"));
+  REQUIRE(shipped.size() > 100);
+  // Some of them; all take a minute.
+  const std::size_t step = testing::thorough() ? 1 : 12 * testing::kStride;
+  for (std::size_t n = 0; n < shipped.size(); n += step) {
+    INFO(shipped[n].name);
+    CHECK(proof::verify(shipped[n]).any_rank);
+  }
 }
 
 TEST_CASE("random circuits become no longer, and stay what they are") {

@@ -30,15 +30,17 @@ const std::vector<GateSet>& gate_sets() {
       {"Phase(power=1|2|3|4|5|6|7),variables(shape=[4,2],each=1)", 2, true},
       // All gates on one qubit, with phases.
       {"H(axis=1),X(axis=1),Rz(axis=1,power=1|2|4|6|7),Phase(power=1|2|6|7),variables(shape=[4,2],each=1)", 3},
-      // Two qubits, and three.
-      {"H(axis=1|2),X(axis=1|2),Rz(axis=1|2,power=1|4),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)",
-       3},
+      // Two qubits: all gates, gates that turn a CNOT around, those that pass it, and rotations of sums of qubits.
+      {"H(axis=1|2),X(axis=1|2),Rz(axis=1|2,power=1|2),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)",
+       2},
+      {"H(axis=1|2),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)", 3},
+      {"X(axis=1|2),Rz(axis=1|2,power=1),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)", 3},
+      {"Rz(axis=1|2,power=1),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)", 4},
+      // Three qubits.
       {"H(axis=1),X(axis=1),Rz(axis=1,power=1),Phase(power=1),CNOT(control_axis=2|3,target_axis=2|3),variables(shape=[4,2,2,2],"
        "each=1)",
        2},
       {"CNOT(control_axis=1|2|3,target_axis=1|2|3),variables(shape=[4,2,2,2],each=1)", 3},
-      // Rotations of sums of qubits.
-      {"Rz(axis=1|2,power=1|2),CNOT(control_axis=1|2,target_axis=1|2),variables(shape=[4,2,2],each=1)", 4},
   };
   return kSets;
 }

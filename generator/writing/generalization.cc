@@ -168,18 +168,21 @@ class Generalizer {
     return changed;
   }
 
-  // The same for axes that have to differ where the numbers do.
+  // Axes become variables that differ where the numbers do.
   bool vary_different_axes(Typing& t) const {
-    if (!vary(t, {"axis"})) return false;
+    Typing varied = t;
+    if (!vary(varied, {"axis"})) return false;
     std::set<std::string> names;
     for (const Place& p : fields_.at("axis")) {
-      const Said& e = t.attributes[p.at][p.field];
+      const Said& e = varied.attributes[p.at][p.field];
       if (const Index* axis = std::get_if<Index>(&e.value); axis && axis->as_atom()) names.insert(axis->as_atom()->name);
     }
+    if (names.size() < 2) return false;
     for (auto a = names.begin(); a != names.end(); ++a)
       for (auto b = std::next(a); b != names.end(); ++b)
-        t.conditions.push_back(not_equal(Index::symbol(*a), Index::symbol(*b)));
-    return names.size() > 1;
+        varied.conditions.push_back(not_equal(Index::symbol(*a), Index::symbol(*b)));
+    t = std::move(varied);
+    return true;
   }
 
   // Sizes along this axis refer to the variable instead.
