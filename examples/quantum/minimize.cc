@@ -18,7 +18,6 @@ namespace {
 
 using namespace optimizer;  // NOLINT: as the folders of the library see each other's names
 
-constexpr std::size_t kWidth = 3;    // qubits of a part
 constexpr std::size_t kAhead = 60;   // gates that are looked at for a part
 constexpr double kPhaseCost = 1e-3;  // nothing is paid for a phase, but none is added for nothing
 constexpr double kNoise = 1e-2;      // prefers one of several parts of equal length, by chance

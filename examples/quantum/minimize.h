@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "rules/rule.h"
 
 namespace rewright::quantum {
+
+inline constexpr std::size_t kWidth = 3;  // qubits of a part
 
 struct MinimizeOptions {
   std::size_t window = 14;   // gates of a part, at most
