@@ -11,7 +11,7 @@
 
 namespace rewright::quantum {
 
-// What the generator is configured with (docs/generator.md), each with the most gates of a graph.
+// Configurations of the generator (docs/generator.md), each with the most gates of a graph.
 struct GateSet {
   std::string operators;
   std::size_t gates;

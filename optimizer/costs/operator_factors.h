@@ -1,5 +1,5 @@
-// How many times as long as by its roofline an operator takes on a device, by its profile: kernels have rates of their own
-// (Winograd's convolutions are faster than the roofline, transposed reads slower).
+// Measured factors between the time of an operator on a device and its roofline, by its profile: kernels have rates of their
+// own (Winograd's convolutions are faster than the roofline, transposed reads slower).
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,7 @@ TEST_CASE("factors of operators are those of the nearest that were measured") {
         if (same == 1) CHECK(*factors.factor(one, wanted) == Approx(factor));
       }
       if (is_smooth && !others.empty()) CHECK(found == Approx(wanted ? of_constant : of_variable));
-      // Where none is as wanted, the others count.
+      // The others count where none is as wanted.
       if (is_smooth && others.empty()) CHECK(found == Approx(wanted ? of_variable : of_constant));
     }
     CHECK(!factors.factor({"Tanh() float[8]", {1, 1, 1}}, std::nullopt));

@@ -31,7 +31,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Of each process, in all of them.
+// By process, known to all of them.
 std::vector<double> of_all(Communicator& processes, double value) {
   std::vector<double> values(processes.size());
   values[processes.rank()] = value;

@@ -112,7 +112,7 @@ std::string link_line(const std::string& between, const plans::MeasuredLink& lin
   return text.str();
 }
 
-// What plans of the models divide: runs, and steps of training where there are any.
+// The graphs that plans of the models divide: runs, and steps of training where there are any.
 std::vector<Graph> planned_graphs(const ProfileOptions& options) {
   std::vector<Graph> graphs;
   const std::optional<std::int64_t> batch = options.batch > 0 ? std::optional(options.batch) : std::nullopt;

@@ -159,7 +159,7 @@ class TreeCalls {
     return result;
   }
 
-  // Those that depend on a value, and it.
+  // By value: does it depend on this one, or is it this one?
   std::vector<bool> values_behind(ValueId value) const {
     std::vector<bool> behind(graph_.value_count());
     behind[value] = true;

@@ -74,7 +74,7 @@ class MaximumKernel final : public Kernel {
                T* y, std::int64_t* where) const {
     const bool by_columns = positions_ == Positions::kColumns;
     const std::int64_t count = whole_end_ - whole_begin_, width = s_.x[4], slice = s_.x[3] * width;
-    // How far positions of neighbours on each axis are apart.
+    // The distance of the positions of neighbours, by axis.
     const std::int64_t apart[3] = {by_columns ? 1 : slice, by_columns ? s_.x[2] : width, by_columns ? s_.x[2] * s_.x[3] : 1};
     const std::int64_t outer = by_columns ? s_.kernel[2] : slices.count, inner = by_columns ? slices.count : s_.kernel[2];
     for (std::int64_t begin = 0; begin < count; begin += kPart) {

@@ -47,7 +47,7 @@ void check_whole(const Graph& graph, std::string_view name, const std::vector<Te
     }
 }
 
-// The same for this graph of floats in 16 bits: computed in floats, from rounded inputs, and rounded.
+// Likewise for this graph of floats in 16 bits: computed in floats, from rounded inputs, and rounded.
 void check_short(std::string text, int opset, std::string_view name, std::vector<Tensor> inputs) {
   const auto round = [](const Tensor& tensor, DataType type) {
     return tensor.type() == DataType::kFloat || tensor.type() == DataType::kHalf

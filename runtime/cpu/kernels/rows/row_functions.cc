@@ -130,7 +130,7 @@ class GroupNormalizationKernel final : public Kernel {
   Count all_channels_;
 };
 
-// The same rows of doubles.
+// Rows of doubles, likewise.
 class DoubleGroupNormalizationKernel final : public Kernel {
  public:
   DoubleGroupNormalizationKernel(Isa isa, Count rows, Count channels, Count size, double epsilon, Count all_channels)
