@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+
+#include "base/error.h"
 
 namespace rewright::quantum {
 
 namespace {
 
 constexpr int kPhases = 8;
+constexpr std::size_t kMostAmplitudes = std::size_t{1} << 16;
+constexpr std::int64_t kLargest = std::int64_t{1} << 60;  // of a coefficient, so that a sum of two has room
 
 Amplitude times_phase(const Amplitude& a, int power) {
   Amplitude result{};
@@ -20,7 +25,11 @@ Amplitude times_phase(const Amplitude& a, int power) {
 
 Amplitude sum(const Amplitude& a, const Amplitude& b, int sign) {
   Amplitude result{};
-  for (std::size_t j = 0; j < 4; ++j) result[j] = a[j] + sign * b[j];
+  for (std::size_t j = 0; j < 4; ++j) {
+    result[j] = a[j] + sign * b[j];
+    if (result[j] > kLargest || result[j] < -kLargest)
+      throw Error(ErrorCode::kUnsupported, "its amplitudes are too large to be known exactly", "a circuit");
+  }
   return result;
 }
 
@@ -43,6 +52,9 @@ void reduce(State& state) {
 }
 
 void apply(const Gate& gate, State& state) {
+  if (state.amplitudes.size() > kMostAmplitudes)
+    throw Error(ErrorCode::kUnsupported, "its states have more than " + std::to_string(kMostAmplitudes) + " amplitudes",
+                "a circuit");
   std::map<std::uint64_t, Amplitude> next;
   const std::uint64_t target = bit(gate.qubit);
   for (const auto& [basis, amplitude] : state.amplitudes) {

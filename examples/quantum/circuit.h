@@ -45,9 +45,10 @@ struct State {
   std::map<std::uint64_t, Amplitude> amplitudes;  // by basis state, a bit a qubit
   int root = 0;
 };
+// Throws Error(kUnsupported) if they are too many, or too large.
 State simulate(std::span<const Gate> gates, std::uint64_t basis);
 
-// Do circuits make the same of these basis states, up to one phase w^k for all of them?
+// Do circuits make the same of these basis states, up to one phase w^k for all of them? Throws as simulate().
 bool equal_on(std::span<const Gate> a, std::span<const Gate> b, std::span<const std::uint64_t> states);
 
 }  // namespace rewright::quantum

@@ -181,7 +181,12 @@ graph::ValueId add_gate(graph::Graph& graph, const Gate& gate, const std::vector
 }
 
 void append_gate(const Operator& op, const Attributes& attributes, const std::vector<int>& qubits, std::vector<Gate>& gates) {
-  const auto qubit = [&](const Index& axis) { return qubits.at(static_cast<std::size_t>(axis.value() - 1)); };
+  const auto qubit = [&](const Index& axis) {
+    const std::int64_t number = axis.value() - 1;
+    if (number < 0 || number >= static_cast<std::int64_t>(qubits.size()))
+      throw Error(ErrorCode::kUnsupported, "a rule made a gate on a qubit that its circuit does not have", op.name());
+    return qubits[static_cast<std::size_t>(number)];
+  };
   if (op.name() == Hadamard::kName) {
     gates.push_back({Gate::Kind::kHadamard, qubit(from_attributes<Hadamard>(attributes).axis)});
   } else if (op.name() == Not::kName) {

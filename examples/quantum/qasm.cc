@@ -130,9 +130,11 @@ struct Reader {
     const std::string first = word();
     static const std::map<std::string, int> kRotations = {{"z", 4}, {"s", 2}, {"sdg", 6}, {"t", 1}, {"tdg", 7}};
     if (first == "include") {
-      const std::size_t end = text.find(';', at);
-      if (end == std::string_view::npos) fail("\";\" is missing");
-      at = end + 1;
+      expect("\"");
+      const std::size_t end = text.find_first_of("\"\n", at);
+      if (end == std::string_view::npos) fail("the name of an included file does not end");
+      at = end;
+      expect("\""), expect(";");
     } else if (first == "qreg") {
       if (!reg.empty()) fail("there is a second register");
       reg = word();

@@ -227,6 +227,19 @@ TEST_CASE("both forms of a Toffoli gate are one") {
   CHECK(equal_on(twice.gates, {}, all_states(3)));
 }
 
+TEST_CASE("states that are too many or too large are no crash") {
+  std::vector<Gate> wide, deep;
+  for (int q = 0; q < 30; ++q) wide.push_back({Gate::Kind::kHadamard, q});
+  for (int n = 0; n < 1000; ++n) deep.insert(deep.end(), {{Gate::Kind::kHadamard, 0}, {Gate::Kind::kRotation, 0, -1, 1}});
+  CHECK_THROWS_AS(simulate(wide, 0), Error);
+  CHECK_THROWS_AS(simulate(deep, 0), Error);
+}
+
+TEST_CASE("an include ends where its line says") {
+  CHECK(message_of("OPENQASM 2.0;\nqreg q[1];\ninclude \"qelib1.inc\"\nx q[0];\nh q[0];\n") == "c.qasm:4: \";\" is missing");
+  CHECK(message_of("OPENQASM 2.0;\ninclude \"qelib1.inc\nqreg q[1];\n").starts_with("c.qasm:2: "));
+}
+
 TEST_CASE("OpenQASM is written and read again; what is wrong is said with its line") {
   const Circuit circuit = random_circuit(5, 60, 3);
   const Circuit again = read_qasm(write_qasm(circuit), "c.qasm");

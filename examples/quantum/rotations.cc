@@ -9,7 +9,8 @@ namespace rewright::quantum {
 
 namespace {
 
-constexpr int kTurn = 8;  // w^8 = 1
+constexpr int kTurn = 8;                     // w^8 = 1
+constexpr std::size_t kMostVariables = 256;  // of a sum; a longer one counts as a variable of its own
 
 // The value of a qubit: a sum modulo 2 of variables, and of 1 if it is inverted.
 struct Value {
@@ -53,6 +54,7 @@ std::vector<Gate> merged_rotations(std::span<const Gate> gates) {
         const Value control = value(gate.control);
         Value& target = value(gate.qubit);
         target = {sum_of(target.variables, control.variables), target.inverted != control.inverted};
+        if (target.variables.size() > kMostVariables) target = {{variables++}, false};
         break;
       }
       case Gate::Kind::kRotation: {

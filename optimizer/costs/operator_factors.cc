@@ -14,10 +14,10 @@ OperatorFactors::OperatorFactors(const DeviceProfile& profile) {
     if (!op.seconds || !(*op.seconds > 0) || op.size == OperatorSize{}) continue;
     const double least =
         rates.call_seconds + std::max(op.size.operations / rates.operations_per_second, op.size.bytes / rates.bytes_per_second);
-    if (!(least > 0)) continue;
-    by_name_[operators_of(op.signature)].push_back({attributes_of(op.signature),
-                                                    op.signature.find(" constant ") != std::string::npos, op.size,
-                                                    std::log(*op.seconds / least)});
+    const double miss = std::log(*op.seconds / least);
+    if (!(least > 0) || !std::isfinite(miss)) continue;
+    by_name_[operators_of(op.signature)].push_back(
+        {attributes_of(op.signature), op.signature.find(" constant ") != std::string::npos, op.size, miss});
   }
 }
 

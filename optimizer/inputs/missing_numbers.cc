@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "expressions/element.h"

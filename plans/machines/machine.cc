@@ -78,6 +78,7 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
   }
   rates_.bytes_per_second =
       std::min(rates_.bytes_per_second, description_.node_bytes_per_second / static_cast<double>(description_.per_node));
+  require(rates_.bytes_per_second > 0, "is too small to be shared by its devices", "devices.node_bytes_per_second");
   if (profile_) factors_ = std::make_shared<OperatorFactors>(profile_->profile());
   node_ = network(description_.node, description_.per_node, "device", "links.node");
   cluster_ = network(description_.cluster, nodes(), "node", "links.cluster");
@@ -88,8 +89,9 @@ Machine::Machine(MachineDescription description, std::shared_ptr<const ProfileMo
   links_.reserve(node_links_ * nodes() + of_cluster);
   for (std::size_t n = 0; node_ && n < nodes(); ++n) links_.insert(links_.end(), node_->links().begin(), node_->links().end());
   if (cluster_) links_.insert(links_.end(), cluster_->links().begin(), cluster_->links().end());
-  if (cluster_ && description_.rings) rings_ = rings_over(cluster_->links(), nodes());
-  if (cluster_ && description_.rings && rings_.empty()) rings_.push_back(ring_of_ranks());
+  if (!cluster_ || !description_.rings || nodes() < 2) return;
+  rings_ = rings_over(cluster_->links(), nodes());
+  if (rings_.empty()) rings_.push_back(ring_of_ranks());
 }
 
 Ring Machine::ring_of_ranks() const {

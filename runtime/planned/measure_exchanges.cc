@@ -91,7 +91,7 @@ std::vector<plans::MessageTime> measure_exchanges(Communicator& processes, const
   const auto count = static_cast<double>(processes.size());
   std::vector<plans::MessageTime> times;
   for (const std::size_t bytes : sizes) {
-    const auto rows = static_cast<std::int64_t>(bytes / sizeof(float) / processes.size());
+    const auto rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes / sizeof(float) / processes.size()));
     PlannedRun with(chain(rows, processes, true), processes, backend, session);
     PlannedRun without(chain(rows, processes, false), processes, backend, session);
     const Tensor x = Tensor::from_reals(DataType::kFloat, {rows}, std::vector<double>(static_cast<std::size_t>(rows), 1.0));

@@ -24,8 +24,6 @@ constexpr std::size_t kMicroBatchesPerProcess = 4;
 // A division may take so much longer in its longest stage where it sends less.
 constexpr double kSlacks[] = {0, 0.03, 0.1, 0.3};
 
-bool trains(const PlannedGraph& planned) { return !planned.replaced.empty(); }
-
 std::int64_t samples_of(const PlannedGraph& planned) {
   for (const ValueId v : planned.data)
     if (const TensorType& type = planned.graph.value(v).type; type.rank() > 0) return type.shape[0].value();
@@ -111,9 +109,9 @@ class PipelinePlanner {
     PipelineSchedule schedule = named_schedule(name, size);
     const bool is_asynchronous = !why_asynchronous(schedule).empty();
     if (is_asynchronous && one_of_all) return;
-    if (is_asynchronous && !trains(planned_))
+    if (is_asynchronous && !is_step(planned_))
       throw Error(ErrorCode::kUsage, name + " is about updates of weights, and inference has none", "--strategy");
-    if (!trains(planned_)) schedule = for_inference(std::move(schedule));
+    if (!is_step(planned_)) schedule = for_inference(std::move(schedule));
     const MicroBatches& batches = micro_batches(size.micro_batches);
     if (batches.anchors.places < schedule.stages)
       throw Error(ErrorCode::kUsage,
@@ -136,7 +134,7 @@ class PipelinePlanner {
     b.partition = plans::cut_into_micro_batches(planned_.graph, planned_.data, parts, choices);
     b.plan = make_plan(planned_.graph, b.partition, options);
     b.group = group_graph(planned_.graph, b.partition, options, 0);
-    b.roles = roles_of(b.group, trains(planned_));
+    b.roles = roles_of(b.group, is_step(planned_));
     b.anchors = anchors_of(b.group, b.roles);
     b.costs = place_costs(machine_, b.group, b.roles, b.anchors, device_seconds(machine_, is_step(planned_)));
     return b;
@@ -192,7 +190,7 @@ class PipelinePlanner {
     if (best_ && seconds >= best_seconds_) return;
     best_seconds_ = seconds;
     Plan plan = batches.plan;
-    plan.purpose = trains(planned_) ? "training" : "inference";
+    plan.purpose = is_step(planned_) ? "training" : "inference";
     plan.strategy = strategy;
     plan.predicted = predicted(simulation, times, batches);
     plan.predicted->seconds_alone = alone;

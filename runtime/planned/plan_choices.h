@@ -17,8 +17,9 @@ namespace rewright::runtime {
 // The price of an operator on one of `parts` devices that share the work evenly: the roofline of the machine's rates, times the
 // factor that operators of its name and about its size take on that in the machine's device profile, if there is one, and at
 // least its bytes at the memory's rate. `trains`: are weights variables, as kernels are others where they are constants? None:
-// not known. Several parts count the least factor, for bounds.
-plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::optional<bool> trains = {}, std::size_t parts = 1);
+// not known. `for_bound`: with the least factor of all sizes, so that no part of the operator takes less.
+plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::optional<bool> trains = {}, std::size_t parts = 1,
+                                      bool for_bound = false);
 
 // The ways to divide nodes, proved and priced. Links do not count for them.
 class PlanChoices {
@@ -26,8 +27,8 @@ class PlanChoices {
   PlanChoices(const plans::Machine& machine, bool trains) : machine_(machine), trains_(trains) {}
 
   // For nodes that are divided among so many groups of so many devices. `alike`: only ways by which all groups compute the same
-  // graph.
-  plans::ChoiceFinder& among(std::size_t groups, std::size_t size, bool alike);
+  // graph. Groups of several devices divide nodes further, so that they have the prices of bounds.
+  plans::ChoiceFinder& among(std::size_t groups, std::size_t size, bool alike, bool for_bound = false);
   // The price of a device's part.
   plans::OperatorSeconds seconds() const { return device_seconds(machine_, trains_); }
   const std::shared_ptr<plans::CutFinder>& cuts() const { return cuts_; }
@@ -36,7 +37,7 @@ class PlanChoices {
   plans::Machine machine_;
   bool trains_;
   std::shared_ptr<plans::CutFinder> cuts_ = std::make_shared<plans::CutFinder>();
-  std::map<std::tuple<std::size_t, std::size_t, bool>, std::unique_ptr<plans::ChoiceFinder>> finders_;
+  std::map<std::tuple<std::size_t, std::size_t, bool, bool>, std::unique_ptr<plans::ChoiceFinder>> finders_;
 };
 
 }  // namespace rewright::runtime

@@ -44,6 +44,8 @@ void set_links(const plans::Machine& machine, std::size_t stride, std::size_t co
     for (const plans::Link& link : machine.links().last(of_cluster))
       if (link.from < out.size()) out[link.from] += link.bytes_per_second;
     together = *std::max_element(out.begin(), out.end());
+    // Neighbours on a ring need not follow each other by number.
+    for (const plans::Link& link : machine.links()) options.latency = std::min(options.latency, link.latency);
   }
   options.seconds_per_byte = 1 / together;
   if (count % machine.nodes() != 0) return;

@@ -149,7 +149,7 @@ class Planner {
   double lower_bound(double seconds, bool has_levels) {
     const std::size_t groups = machine_.nodes() > 1 ? machine_.nodes() : machine_.devices();
     const std::size_t size = machine_.devices() / groups;
-    ChoiceFinder& choices = choices_.among(groups, size, false);
+    ChoiceFinder& choices = choices_.among(groups, size, false, has_levels);
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(groups);
     set_links(machine_, size, groups, options, true);

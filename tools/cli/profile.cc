@@ -82,18 +82,27 @@ int profile_command(const ProfileOptions& options) {
   return kDone;
 }
 
-// The rates of a process's device while all processes measure theirs, on the average over them.
-plans::DeviceRates measure_rates(const ProfileOptions& options, Communicator& processes, std::size_t per_node) {
+// This process's device.
+std::unique_ptr<Device> own_device(const ProfileOptions& options, Communicator& processes) {
   const bool own = options.device == "cuda" && processes.size() > 1;
   const std::string name = own ? "cuda:" + std::to_string(own_gpu(processes)) : options.device;
-  const int threads = thread_count(options.common);
-  const std::unique_ptr<Device> device = make_device(name, threads);
+  return make_device(name, thread_count(options.common));
+}
+
+// With one thread a device measures its CPU time: processors that several processes share count in part.
+double share_of_processor(const ProfileOptions& options, std::size_t per_node) {
+  const double processors = std::max(1U, std::thread::hardware_concurrency());
+  const bool by_cpu_time = thread_count(options.common) == 1 && options.device == "cpu";
+  return by_cpu_time ? std::min(1.0, processors / static_cast<double>(per_node)) : 1;
+}
+
+// The rates of a process's device while all processes measure theirs, on the average over them.
+plans::DeviceRates measure_rates(const ProfileOptions& options, Communicator& processes, std::size_t per_node) {
+  const std::unique_ptr<Device> device = own_device(options, processes);
   processes.barrier();
   const Roofline measured = device->roofline();
   double rates[] = {measured.operations_per_second, measured.bytes_per_second, measured.call_seconds};
-  // With one thread the device measures its CPU time: processors that several processes share count in part.
-  const double processors = std::max(1U, std::thread::hardware_concurrency());
-  const double share = threads == 1 && options.device == "cpu" ? std::min(1.0, processors / static_cast<double>(per_node)) : 1;
+  const double share = share_of_processor(options, per_node);
   processes.sum(std::span<double>(rates));
   for (double& rate : rates) rate /= static_cast<double>(processes.size());
   return {rates[0] * share, rates[1] * share, rates[2] / share};
@@ -132,10 +141,12 @@ std::vector<Graph> planned_graphs(const ProfileOptions& options) {
 
 // Measures operators while all processes do, and writes the first one's profile beside the machine's file. Returns its name.
 std::string profile_operators(const ProfileOptions& options, const plans::MachineDescription& machine, Communicator& processes,
-                              std::stop_token cancel) {
-  const plans::DeviceRates rates = plans::Machine(machine).rates();
-  const std::unique_ptr<Device> device = make_device(options.device, thread_count(options.common));
-  const std::vector<Graph> graphs = planned_graphs(options);
+                              const std::vector<Graph>& graphs, std::stop_token cancel) {
+  // As if the process had a processor for itself: so are operators timed, and factors are of the two.
+  const double share = share_of_processor(options, machine.per_node);
+  plans::DeviceRates rates = plans::Machine(machine).rates();
+  rates = {rates.operations_per_second / share, rates.bytes_per_second / share, rates.call_seconds * share};
+  const std::unique_ptr<Device> device = own_device(options, processes);
   Progress progress(options.common);
   MeasureProfileOptions measuring;
   measuring.cancel = std::move(cancel);
@@ -173,6 +184,7 @@ int profile_links(ProfileOptions options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear();
   if (speaks) require_writable(options.output);
+  const std::vector<Graph> graphs = planned_graphs(options);
   Interruption interruption;
   plans::MeasureLinksOptions measuring;
   measuring.cancel = interruption.token();
@@ -186,7 +198,7 @@ int profile_links(ProfileOptions options, Communicator& processes) {
   };
   if (links.node) machine.node = network(*links.node);
   if (links.cluster) machine.cluster = network(*links.cluster);
-  if (!options.models.empty()) machine.profile = profile_operators(options, machine, processes, interruption.token());
+  if (!options.models.empty()) machine.profile = profile_operators(options, machine, processes, graphs, interruption.token());
   if (!speaks) return kDone;
   nlohmann::json file = nlohmann::json::parse(plans::write_machine(machine));
   if (links.node) file["links"]["node"]["measured"] = link_json(*links.node);

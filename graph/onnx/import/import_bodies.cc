@@ -1,5 +1,6 @@
 // Import of nodes that are replaced by several others: function calls, branches, loops, gradients.
-#include <ranges>
+#include <algorithm>
+#include <set>
 
 #include "graph/gradients/differentiate.h"
 #include "graph/onnx/import/importer.h"
@@ -83,14 +84,17 @@ bool Importer::import_gradient(const Source& source, const std::vector<std::stri
   }
 }
 
-void Importer::forget_unread(const onnx::NodeProto& call, std::vector<ValueId>& results) const {
-  const auto is_read = [&](int i) {
-    return static_cast<std::size_t>(i) < results.size() && order_.read_names.contains(call.output(i));
-  };
-  const auto outputs = std::views::iota(0, call.output_size());
-  if (std::ranges::none_of(outputs, is_read)) return;
-  for (const int i : outputs)
-    if (static_cast<std::size_t>(i) < results.size() && !is_read(i)) results[static_cast<std::size_t>(i)] = kNoValue;
+void Importer::forget_unread(const onnx::NodeProto& call, std::size_t first, std::vector<ValueId>& results) const {
+  std::set<ValueId> read;
+  for (std::size_t i = 0; i < results.size() && i < static_cast<std::size_t>(call.output_size()); ++i)
+    if (order_.read_names.contains(call.output(static_cast<int>(i)))) read.insert(results[i]);
+  if (read.empty()) return;
+  const auto nodes = graph_.nodes().subspan(first);
+  for (std::size_t n = nodes.size(); n-- > 0;)
+    if (std::ranges::any_of(nodes[n]->outputs, [&](ValueId id) { return read.contains(id); }))
+      for (const auto* ids : {&nodes[n]->inputs, &nodes[n]->parameters}) read.insert(ids->begin(), ids->end());
+  for (ValueId& id : results)
+    if (!read.contains(id)) id = kNoValue;
 }
 
 bool Importer::expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call,
@@ -116,7 +120,7 @@ bool Importer::expand(const Source& source, const onnx::FunctionProto& function,
     }
     for (const std::string& output : body.outputs) results.push_back(output.empty() ? kNoValue : id_of(output));
     if (source.is_of_model() && !options_.for_execution && how == Expand::kAsCall) {
-      forget_unread(call, results);
+      forget_unread(call, nodes_before, results);
       make_expansion(graph_, nodes_before, source.bytes, source.proto.name(), inputs, results);
     }
     std::vector<OnnxValue> values;
@@ -184,7 +188,7 @@ bool Importer::import_as_graph(const Source& source_node, const GraphOfNode& gra
       const bool is_made = !proto.output(i).empty() && static_cast<std::size_t>(i) < values->size();
       results.push_back(is_made ? NodeSource::to_id((*values)[static_cast<std::size_t>(i)]) : kNoValue);
     }
-    forget_unread(proto, results);
+    forget_unread(proto, nodes_before, results);
     make_expansion(graph_, nodes_before, source_node.bytes, proto.name(), *inputs, results);
     values->clear();
     for (const ValueId id : results) values->push_back(NodeSource::to_onnx(id));

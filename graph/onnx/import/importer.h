@@ -126,8 +126,9 @@ class Importer {
   enum class Expand { kAsCall, kReplace };
   bool expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call, std::string& reason,
               Expand how = Expand::kAsCall);
-  // A call is no less whole where tidying has removed the parts of its body behind outputs that nothing reads.
-  void forget_unread(const onnx::NodeProto& call, std::vector<ValueId>& results) const;
+  // Drops the results of a call that neither the model nor the nodes behind other results read, of the nodes from `first` on: a
+  // call is no less whole where tidying has removed what computes them.
+  void forget_unread(const onnx::NodeProto& call, std::size_t first, std::vector<ValueId>& results) const;
   bool import_body(const Source& call, const FunctionBody& body, std::string& reason, bool keep_unknown);
   // Replaces a procedure by its graph, or a loop by its iterations.
   bool import_procedure(const Source& source_node, const Procedure& procedure, int opset, std::string& reason);
