@@ -242,6 +242,7 @@ IntegerRange narrowed_range(IntegerRange range, Draw draw) {
   const auto within = [&](std::int64_t value) { return std::clamp(value, range.low, range.high); };
   switch (draw) {
     case Draw::kUsual:
+    case Draw::kMissing:
       return range;
     case Draw::kSmall:
       return {within(0), within(1)};
@@ -262,7 +263,7 @@ Tensor drawn_tensor(const TensorType& type, const Sizes& sizes, IntegerRange ran
     std::uniform_real_distribution<double> positive(0.5, 1.5);
     std::vector<double> elements(count);
     for (double& element : elements) element = draw == Draw::kPositive ? positive(random) : normal(random);
-    if (may_miss && draw == Draw::kUsual)
+    if (may_miss && draw == Draw::kMissing)
       for (double& element : elements)
         if (random() % kOneIsMissing == 0) element = std::numeric_limits<double>::quiet_NaN();
     return Tensor::from_reals(type.type, sizes, elements);
@@ -280,6 +281,9 @@ Tensor drawn_tensor(const TensorType& type, const Sizes& sizes, IntegerRange ran
 std::vector<Attempt> attempts(const Graph& graph) {
   constexpr std::uint64_t kOtherSeeds = 8, kFar = 1000;  // beyond the seeds of several runs
   std::vector<Attempt> result;
+  const std::vector<bool> tested = tested_for_missing(graph);
+  if (std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId id) { return tested[id]; }))
+    result.push_back({Draw::kMissing, 0});
   for (const Draw draw : kDraws) result.push_back({draw, 0});
   if (std::none_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId id) { return holds_integers(graph, id); }))
     return result;
@@ -314,7 +318,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string
   std::vector<IntegerRange> ranges;
   if (any_input([](const TensorType& type) { return is_integer(type.type); }))
     ranges = integer_ranges(open ? with_sizes(graph, given) : graph);
-  const std::vector<bool> may_miss = tested_for_missing(graph);
+  const std::vector<bool> may_miss =
+      draw == Draw::kMissing ? tested_for_missing(graph) : std::vector<bool>(graph.value_count());
   std::mt19937_64 random(seed);
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) {

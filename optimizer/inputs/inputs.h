@@ -32,17 +32,19 @@ std::vector<std::string> inputs_without_range(const Graph& graph);
 
 // Distributions of inputs, from the usual one to those that restrictive models may still accept.
 enum class Draw {
-  kUsual,     // normal reals, some missing where tested_for_missing(); integers from integer_ranges
+  kUsual,     // normal reals; integers from integer_ranges
   kSmall,     // integers 0 and 1 as far as in range
   kZeros,     // integers of 0
   kOnes,      // integers of 1
   kPositive,  // integers of 1, and reals from 0.5 to 1.5
   kOpen,      // integer lists that begin with -1, like the open size of a shape, and continue with 1
+  kMissing,   // as usual, and some reals are missing (NaN) where the model asks whether they are (missing_numbers.h)
 };
 inline constexpr Draw kDraws[] = {Draw::kUsual, Draw::kSmall, Draw::kZeros, Draw::kOnes, Draw::kPositive, Draw::kOpen};
 
-// Distributions to try until the model accepts one: each kind, then, if there are integers, the usual one with other seeds,
-// since a model may accept only some inputs of a kind (a traced mixture of experts fixes which experts get tokens).
+// Distributions to try until the model accepts one: with missing numbers, if it fills them; each other kind, then, if there are
+// integers, the usual one with other seeds, since a model may accept only some inputs of a kind (a traced mixture of experts
+// fixes which experts get tokens).
 struct Attempt {
   Draw draw;
   std::uint64_t seed;  // added to the caller's

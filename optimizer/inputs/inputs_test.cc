@@ -55,7 +55,8 @@ TEST_CASE("positions are drawn within what they index") {
 }
 
 TEST_CASE("numbers are missing where a model asks whether they are") {
-  const Graph graph = read_text(R"(agraph (float[40, 3] x, float[40, 3] y, float[40, 6] z) => (float[40, 6] f, float[40, 6] s)
+  const Graph graph = read_text(R"(agraph (float[40, 3] x, float[40, 3] y, float[40, 6] z, float[2, 3, 9, 9] w)
+    => (float[40, 6] f, float[40, 6] s, float[2, 3, 8, 8] m, int64[2, 3, 8, 8] at)
     <float[6] means = {1, 2, 3, 4, 5, 6}>
     {
       both = Concat <axis = 1> (x, y)
@@ -64,6 +65,7 @@ TEST_CASE("numbers are missing where a model asks whether they are") {
       p = Softmax (z)
       none = IsNaN (p)
       s = Where (none, means, p)
+      m, at = MaxPool <kernel_shape = [2, 2]> (w)
     })");
   const auto missing = [&](Draw draw) {
     std::vector<std::ptrdiff_t> result;
@@ -73,11 +75,14 @@ TEST_CASE("numbers are missing where a model asks whether they are") {
     }
     return result;
   };
-  const std::vector<std::ptrdiff_t> some = missing(Draw::kUsual);
+  const std::vector<std::ptrdiff_t> some = missing(Draw::kMissing);
   CHECK((some[0] > 0 && some[0] < 60));
   CHECK((some[1] > 0 && some[1] < 60));
   CHECK(some[2] == 0);
-  CHECK(missing(Draw::kSmall) == std::vector<std::ptrdiff_t>{0, 0, 0});
+  CHECK(some[3] == 0);
+  CHECK(missing(Draw::kUsual) == std::vector<std::ptrdiff_t>(4));
+  CHECK(attempts(graph)[0].draw == Draw::kMissing);
+  CHECK(attempts(read_text("agraph (float[2] x) => (float[2] y) { y = Relu (x) }"))[0].draw == Draw::kUsual);
 }
 
 TEST_CASE("positions stay in range through moves, conversions and open sizes") {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -34,18 +33,17 @@ class MissingFinder {
       if (!definition.has_denotation()) return;
       for (std::size_t o = 0; o < definition.outputs().size() && o < node_->outputs.size(); ++o) {
         const Element& element = definition.outputs()[o].element;
-        seen_.clear();
-        look_for_tests(element);
+        look_for_test(element);
         if (node_->outputs[o] != kNoValue && tested_[node_->outputs[o]]) mark(element);
       }
     } catch (const Error&) {  // ill-typed: it says nothing
     }
   }
 
-  void look_for_tests(const Element& element) {
-    if (!seen_.insert(element.get()).second) return;
+  // An operator that asks for more (the positions of a pool's maxima) fills nothing.
+  void look_for_test(const Element& element) {
+    if (element->kind == Kind::kConvert) return look_for_test(element->arguments[0]);
     if (element->kind == Kind::kApply && element->function == &functions::is_nan) mark(element->arguments[0]);
-    for (const Element& argument : element->arguments) look_for_tests(argument);
   }
 
   void mark(const Element& element) {
@@ -64,7 +62,6 @@ class MissingFinder {
   const Graph& graph_;
   std::vector<bool> tested_;
   const Node* node_ = nullptr;
-  std::set<const ElementNode*> seen_;  // of one output's elements
 };
 
 }  // namespace
