@@ -1,9 +1,11 @@
 // Products of matrices of integers, beside the interpreter.
 #include <string>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::check_graph;
 using rewright::testing::node;
 
