@@ -132,9 +132,9 @@ struct Reader {
     if (first == "include") {
       expect("\"");
       const std::size_t end = text.find_first_of("\"\n", at);
-      if (end == std::string_view::npos) fail("the name of an included file does not end");
-      at = end;
-      expect("\""), expect(";");
+      if (end == std::string_view::npos || text[end] != '"') fail("the name of an included file does not end");
+      at = end + 1;
+      expect(";");
     } else if (first == "qreg") {
       if (!reg.empty()) fail("there is a second register");
       reg = word();
