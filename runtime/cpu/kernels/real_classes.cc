@@ -1,4 +1,5 @@
-// Tests of elements for NaN and infinity: decided by their bits, where the tile engine makes reals and integers of all elements.
+// Tests of elements for NaN and infinity: decided by their bits, where the tile engine makes reals and integers of all
+// elements.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
