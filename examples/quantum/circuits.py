@@ -38,7 +38,7 @@ def barenco_tof(n):
 
 
 def vbe_adder(n):
-    # Of each bit: the carry into it, its a, and its b; at last the carry out.
+    # Qubits by bit: the carry into it, a, b, and the carry out of it.
     bits = [(3 * i, 3 * i + 1, 3 * i + 2, 3 * i + 3) for i in range(n)]
 
     def carry(c, a, b, out):
@@ -61,7 +61,7 @@ def mod5(bits):
                 values[number] ^= values[number ^ 1 << bit]
     gates = []
     terms = [[bit for bit in range(bits) if number >> bit & 1] for number in range(1 << bits) if values[number]]
-    # Of each bit the products with lower ones, and then itself; the highest bit first, after the constant.
+    # The constant first, then by highest bit, downwards: its products with lower bits before the bit itself.
     for term in sorted(terms, key=lambda term: (-max(term, default=bits), len(term) == 1, term)):
         gates.append((*term, bits))
     return bits + 1, gates

@@ -45,6 +45,17 @@ Indices with(Indices position, std::size_t axis, const Index& at) {
   return position;
 }
 
+// A gate on one qubit: its new elements by the old state, their position, and the qubit's axis.
+template <class NewElement>
+Definition on_qubit(const Inputs& in, const Index& axis, NewElement element) {
+  Definition d(in);
+  const Operand& x = in[0];
+  require_state(d, x);
+  const std::size_t qubit = qubit_axis(d, x, axis);
+  d.output(x.type(), x.shape(), [=](const Indices& i) { return element(x, i, qubit); });
+  return d;
+}
+
 struct Hadamard {
   static constexpr std::string_view kName = "H";
   Index axis = 1;
@@ -53,11 +64,7 @@ struct Hadamard {
     v("axis", axis);
   }
   Definition define(const Inputs& in) const {
-    Definition d(in);
-    const Operand& x = in[0];
-    require_state(d, x);
-    const std::size_t qubit = qubit_axis(d, x, axis);
-    d.output(x.type(), x.shape(), [=](const Indices& i) {
+    return on_qubit(in, axis, [](const Operand& x, const Indices& i, std::size_t qubit) {
       // Positions depend on the qubit's value b without cases: x[b] (-1)^b + x[1 - b]. 1 / sqrt(2) = (w - w^3) / 2.
       const auto sum = [&](const Index& c) {
         const Element same = x(with(i, 0, c)), other = x(with(with(i, 0, c), qubit, 1 - i[qubit]));
@@ -67,7 +74,6 @@ struct Hadamard {
       const Element thrice = choose({equal(i[0], 3)}, sum(i[0] - 3), -sum(i[0] + 1));
       return (once - thrice) / real(2);
     });
-    return d;
   }
 };
 
@@ -79,12 +85,8 @@ struct Not {
     v("axis", axis);
   }
   Definition define(const Inputs& in) const {
-    Definition d(in);
-    const Operand& x = in[0];
-    require_state(d, x);
-    const std::size_t qubit = qubit_axis(d, x, axis);
-    d.output(x.type(), x.shape(), [=](const Indices& i) { return x(with(i, qubit, 1 - i[qubit])); });
-    return d;
+    return on_qubit(in, axis,
+                    [](const Operand& x, const Indices& i, std::size_t qubit) { return x(with(i, qubit, 1 - i[qubit])); });
   }
 };
 
@@ -101,14 +103,10 @@ struct Rotation {
     v("axis", axis), v("power", power);
   }
   Definition define(const Inputs& in) const {
-    Definition d(in);
-    const Operand& x = in[0];
-    require_state(d, x);
-    require_power(d, power);
-    const std::size_t qubit = qubit_axis(d, x, axis);
-    d.output(x.type(), x.shape(), [=, *this](const Indices& i) {
+    Definition d = on_qubit(in, axis, [power = power](const Operand& x, const Indices& i, std::size_t qubit) {
       return choose({equal(i[qubit], 0)}, x(i), times_power(i[0], power, [&](const Index& c) { return x(with(i, 0, c)); }));
     });
+    require_power(d, power);
     return d;
   }
 };

@@ -97,71 +97,66 @@ class NormalizationPlan final : public NodePlan {
 };
 
 // Instances and groups of channels: rows of several channels, each with a scale and a shift.
+struct ChannelGroups {
+  Count rows, channels, size;  // channels of a row, and elements of a channel
+  Count all_channels;
+
+  Count columns() const { return channels * size; }
+  Count first_channel(Count row) const { return row * channels % all_channels; }
+};
+
 class GroupNormalizationKernel final : public Kernel {
  public:
-  GroupNormalizationKernel(Isa isa, Count rows, Count channels, Count size, float epsilon, Count all_channels)
-      : products_(loops_for<ProductLoops>(isa)),
-        loops_(loops_for<RowLoops>(isa)),
-        rows_(rows),
-        channels_(channels),
-        size_(size),
-        epsilon_(epsilon),
-        all_channels_(all_channels) {}
+  GroupNormalizationKernel(Isa isa, const ChannelGroups& groups, float epsilon)
+      : products_(loops_for<ProductLoops>(isa)), loops_(loops_for<RowLoops>(isa)), groups_(groups), epsilon_(epsilon) {}
 
   void run(const Call& call) const override {
     const auto input = [&](std::size_t n) { return reinterpret_cast<const float*>(call.inputs[n]); };
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    const Count columns = channels_ * size_;
-    const double work = static_cast<double>(rows_) * static_cast<double>(columns);
-    call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
+    const Count columns = groups_.columns();
+    const double work = static_cast<double>(groups_.rows) * static_cast<double>(columns);
+    call.workers.for_each(groups_.rows, work / kElements, [&](Count r, int) {
       float* y = reinterpret_cast<float*>(call.outputs[0]) + r * columns;
       products_.normalize(y, input(0) + r * columns, columns, true, epsilon_, nullptr, nullptr);
-      const Count first = r * channels_ % all_channels_;
-      for (Count c = first; c < first + channels_; ++c, y += size_)
-        loops_.scale_row(y, y, size_, input(1)[c], input(2)[c], -kInfinity, kInfinity);
+      const Count first = groups_.first_channel(r);
+      for (Count c = first; c < first + groups_.channels; ++c, y += groups_.size)
+        loops_.scale_row(y, y, groups_.size, input(1)[c], input(2)[c], -kInfinity, kInfinity);
     });
   }
 
  private:
   const ProductLoops& products_;
   const RowLoops& loops_;
-  Count rows_, channels_, size_;  // channels of a row, and elements of a channel
+  ChannelGroups groups_;
   float epsilon_;
-  Count all_channels_;
 };
 
 // Rows of doubles, likewise.
 class DoubleGroupNormalizationKernel final : public Kernel {
  public:
-  DoubleGroupNormalizationKernel(Isa isa, Count rows, Count channels, Count size, double epsilon, Count all_channels)
-      : loops_(row_sums<double>(isa)),
-        rows_(rows),
-        channels_(channels),
-        size_(size),
-        epsilon_(epsilon),
-        all_channels_(all_channels) {}
+  DoubleGroupNormalizationKernel(Isa isa, const ChannelGroups& groups, double epsilon)
+      : loops_(row_sums<double>(isa)), groups_(groups), epsilon_(epsilon) {}
 
   void run(const Call& call) const override {
     const auto input = [&](std::size_t n) { return reinterpret_cast<const double*>(call.inputs[n]); };
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const Count columns = channels_ * size_;
+    const Count columns = groups_.columns();
     const auto count = static_cast<double>(columns);
-    call.workers.for_each(rows_, 2 * static_cast<double>(rows_) * count / kElements, [&](Count r, int) {
+    call.workers.for_each(groups_.rows, 2 * static_cast<double>(groups_.rows) * count / kElements, [&](Count r, int) {
       const double* x = input(0) + r * columns;
       double* y = reinterpret_cast<double*>(call.outputs[0]) + r * columns;
       const double mean = loops_.sum(x, columns, 0) / count;
       const double inverse = 1 / std::sqrt(loops_.sum_of_squares(x, columns, mean) / count + epsilon_);
-      const Count first = r * channels_ % all_channels_;
-      for (Count c = first; c < first + channels_; ++c, x += size_, y += size_)
-        loops_.scale(y, x, size_, {mean, inverse * input(1)[c], input(2)[c], -kInfinity, kInfinity});
+      const Count first = groups_.first_channel(r);
+      for (Count c = first; c < first + groups_.channels; ++c, x += groups_.size, y += groups_.size)
+        loops_.scale(y, x, groups_.size, {mean, inverse * input(1)[c], input(2)[c], -kInfinity, kInfinity});
     });
   }
 
  private:
   const RowSums<double>& loops_;
-  Count rows_, channels_, size_;
+  ChannelGroups groups_;
   double epsilon_;
-  Count all_channels_;
 };
 
 class GroupNormalizationPlan final : public NodePlan {
@@ -172,7 +167,8 @@ class GroupNormalizationPlan final : public NodePlan {
   static Count groups(const Planner& planner, const Node& node) {
     constexpr Count kShort = 8;  // elements of a channel
     const Sizes& sizes = planner.info(node.inputs[0]).sizes;
-    if (node.inputs.size() != 3 || sizes.size() < 3 || element_count(std::span(sizes).subspan(2)) < kShort) return 0;
+    if (node.inputs.size() != 3 || sizes.size() < 3 || element_count(std::span(sizes).subspan(2)) < kShort || sizes[1] == 0)
+      return 0;
     const DataType type = planner.info(node.inputs[0]).type;
     if (type != DataType::kFloat && type != DataType::kDouble) return 0;
     for (const ValueId i : node.inputs)
@@ -188,12 +184,12 @@ class GroupNormalizationPlan final : public NodePlan {
     const int target = planner.add_value(result, kPlain);
     const Isa isa = planner.options().isa;
     const double epsilon = AttributeReader(node_).real("epsilon");
-    const Count rows = sizes[0] * groups_, channels = sizes[1] / groups_, size = element_count(std::span(sizes).subspan(2));
+    const ChannelGroups groups{sizes[0] * groups_, sizes[1] / groups_, element_count(std::span(sizes).subspan(2)), sizes[1]};
     std::unique_ptr<Kernel> kernel;
     if (planner.info(result).type == DataType::kDouble)
-      kernel = std::make_unique<DoubleGroupNormalizationKernel>(isa, rows, channels, size, epsilon, sizes[1]);
+      kernel = std::make_unique<DoubleGroupNormalizationKernel>(isa, groups, epsilon);
     else
-      kernel = std::make_unique<GroupNormalizationKernel>(isa, rows, channels, size, static_cast<float>(epsilon), sizes[1]);
+      kernel = std::make_unique<GroupNormalizationKernel>(isa, groups, static_cast<float>(epsilon));
     planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
