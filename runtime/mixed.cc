@@ -17,6 +17,7 @@
 #include "runtime/opaque_kernels.h"
 #include "runtime/parts.h"
 #include "runtime/recently_used.h"
+#include "runtime/text_moves.h"
 
 namespace rewright::runtime {
 
@@ -177,9 +178,10 @@ class MixedSession final : public Session, public ChecksKernels {
       }
       for (const std::size_t position : stage->interpreted) {
         const Node& node = *graph_.nodes()[position];
-        InterpretedStep step{position, nullptr, nullptr, {}};
+        InterpretedStep step{position, nullptr, nullptr, nullptr, {}};
         try {
           step.own = prepare_node(backend_, graph_, node, inner_options_);
+          if (!step.own) step.moves = TextMoves::of(graph_, node, backend_, inner_options_);
           if (node.op == nullptr) step.opaque = std::make_unique<OpaqueExecution>(graph_, node, prepare, options_.checkpoint);
         } catch (const Error& error) {
           throw error.within(where_of(graph_, node));
@@ -252,6 +254,7 @@ class MixedSession final : public Session, public ChecksKernels {
   struct InterpretedStep {
     std::size_t position;
     std::unique_ptr<Executable> own;          // the backend's kernel; null: none
+    std::unique_ptr<TextMoves> moves;         // null: the node is none that moves texts
     std::unique_ptr<OpaqueExecution> opaque;  // null: a known operator
     StepProfile profile;
   };
@@ -301,7 +304,10 @@ class MixedSession final : public Session, public ChecksKernels {
   std::vector<Datum> run_step(InterpretedStep& step, std::span<const Datum> operands, const BoundSizes& bound) {
     const std::unique_lock lock = lock_for_run();
     const Clock::time_point start = Clock::now();
-    std::vector<Datum> results = step.own      ? step.own->run(operands)
+    std::optional<std::vector<Datum>> moved;
+    if (step.moves) moved = step.moves->run(operands);
+    std::vector<Datum> results = moved         ? *std::move(moved)
+                                 : step.own    ? step.own->run(operands)
                                  : step.opaque ? step.opaque->run(operands)
                                                : execute_operator(*graph_.nodes()[step.position], operands, bound);
     step.profile.seconds += std::chrono::duration<double>(Clock::now() - start).count();

@@ -110,7 +110,7 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   const auto all_texts_in_order = [&](std::span<const std::int64_t> numbers) {
     if (compared || std::count_if(inputs.begin(), inputs.end(), is_text) != 1) return false;
     for (std::size_t i = 0; i < numbers.size(); ++i)
-      if (numbers[i] != static_cast<std::int64_t>(i)) return false;
+      if (numbers[i] != static_cast<std::int64_t>(i) + 1) return false;  // 0 is the empty text
     return static_cast<std::int64_t>(numbers.size()) == first_text->size();
   };
   std::vector<OperandData<DoubleArithmetic>> operands;
