@@ -14,6 +14,7 @@
 #include "runtime/cpu/planning/known_values.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/planning/recognitions.h"
+#include "runtime/planning/attributes.h"
 #include "runtime/planning/graph_facts.h"
 #include "runtime/planning/pieces.h"
 
@@ -143,6 +144,43 @@ Graph with_resizes_by_axis(Graph graph, const PlanOptions&) {
   return graph;
 }
 
+// Is there a float matrix product that adds a number to each row? Products add rows and tensors of the result's sizes.
+bool adds_to_rows(const Graph& graph, const Node& node) {
+  if (node.op == nullptr || node.op->name() != "Gemm" || node.inputs.size() < 3 || node.inputs[2] == kNoValue) return false;
+  const Value &addend = graph.value(node.inputs[2]), &result = graph.value(node.outputs[0]);
+  if (result.type.type != DataType::kFloat || !addend.shape_known || !result.shape_known) return false;
+  if (!all_constant(addend.type.shape) || !all_constant(result.type.shape)) return false;
+  const Sizes from = values(addend.type.shape), to = values(result.type.shape);
+  return from.size() == 2 && from[0] > 1 && from[1] == 1 && to[1] > 1;
+}
+
+// Adds the numbers of rows after the product, where elementwise operations that follow are computed with it.
+Graph with_sums_of_rows(Graph graph, const PlanOptions&) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& node) { return adds_to_rows(graph, *node); })) return graph;
+  graph.drop_nodes_from(0);
+  for (const auto& node : nodes) {
+    if (!adds_to_rows(graph, *node)) {
+      graph.add_shared(node);
+      continue;
+    }
+    ValueId addend = node->inputs[2];
+    const double beta = planning::AttributeReader(*node).real("beta");
+    if (beta != 1) {
+      const ValueId factor = graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, std::vector{beta}));
+      const Operator& multiply = registry().get("Mul");
+      addend = graph.add_node(multiply, multiply.defaults(), {addend, factor}).at(0);
+    }
+    const ValueId product = graph.add_node(*node->op, node->attributes, {node->inputs[0], node->inputs[1]}).at(0);
+    Node sum = *node;
+    sum.parameters.clear(), sum.expansion = nullptr;
+    const Operator& add = registry().get("Add");
+    sum.op = &add, sum.attributes = add.defaults(), sum.inputs = {product, addend};
+    graph.add_raw(std::move(sum));
+  }
+  return graph;
+}
+
 // Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions& options) {
   KnownTraits traits_of(options);
@@ -185,6 +223,7 @@ constexpr Pass kPasses[] = {
     {"half and bfloat16 in float", without_short_floats},
     {"dequantizations by use", with_dequantizations_by_use},
     {"contractions as matrix products", with_products},
+    {"sums of rows after products", with_sums_of_rows},
     {"pieces apart", with_pieces},
     {"resizing by axis", with_resizes_by_axis},
 };

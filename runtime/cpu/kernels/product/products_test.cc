@@ -281,6 +281,14 @@ TEST_CASE("a trained layer is one step") {
   b.check();
 }
 
+TEST_CASE("numbers of rows are added with what follows the product") {
+  ProductBuilder b(1);
+  const ValueId y = node(b.graph, "Gemm", {b.input({16, 24}), b.constant({24, 32}), b.input({16, 1})}, {{"beta", 0.5}})[0];
+  b.graph.add_output("y", node(b.graph, "Add", {y, b.input({16, 1})})[0]);
+  CHECK(b.steps().size() == 2);
+  b.check();
+}
+
 TEST_CASE("attention") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
