@@ -163,8 +163,9 @@ class Pool {
     for (std::size_t i = 0; i < free_.size(); ++i)
       if (best == free_.size() || better(free_[i]->helpers(), free_[best]->helpers())) best = i;
     const int found = best < free_.size() ? free_[best]->helpers() : 0;
-    const int more = std::max(helpers, usable_threads(0) - 1) - total_;
-    if (found < helpers && more > found) {
+    // Asking the system for the number of processors takes half a microsecond, which small models would notice.
+    const int more = found < helpers ? std::max(helpers, usable_threads(0) - 1) - total_ : 0;
+    if (more > found) {
       all_.push_back(std::make_unique<Crew>(std::min(helpers, more)));
       total_ += all_.back()->helpers();
       free_.reserve(all_.size());
