@@ -65,6 +65,20 @@ void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Ele
   }
 }
 
+template <class T, class M>
+void fold_rows(Reduction kind, T* d, const T* a, Count rows, Count n, const Elements<T, M>& loops) {
+  switch (kind) {
+    case Reduction::kSum:
+      return loops.row_sum(d, a, rows, n);
+    case Reduction::kProduct:
+      return loops.row_product(d, a, rows, n);
+    case Reduction::kMax:
+      return loops.row_largest(d, a, rows, n);
+    case Reduction::kMin:
+      return loops.row_smallest(d, a, rows, n);
+  }
+}
+
 }  // namespace
 
 template <class R>
@@ -111,7 +125,7 @@ void Executor<R>::finish(Levels& levels) const {
 template <class R>
 template <class T, class M>
 bool Executor<R>::reduce_columns(const Context& c, int b, int r, const Tile& tile, const Elements<T, M>& loops) const {
-  constexpr Count kMostSteps = 1024;  // so that sums of kTogether sums of as many terms are exact enough
+  constexpr Count kMostSteps = 1 << 20;  // so that sums are exact enough
   const int child = c.plan->program.blocks[b].instructions[r].child;
   const Block& block = c.plan->program.blocks[child];
   const Instruction& i = block.instructions[block.result];
@@ -182,9 +196,7 @@ void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile, const
     if (together > 1) {
       count = select_together(c, child, tile, steps, together);
       evaluate(c, child, c.tiles[child], -1);
-      const Count n = tiling.tile_size;
-      for (Count e = 0; e < count; ++e)
-        fold(block.reduction, totals[element + e], values<T>(c, child, block.result) + e * n, n, true, loops);
+      fold_rows(block.reduction, totals + element, values<T>(c, child, block.result), count, tiling.tile_size, loops);
     } else {
       std::conditional_t<std::is_same_v<T, R>, double, std::int64_t> total = 0;
       for (Count t = 0; t < tiling.count; ++t) {

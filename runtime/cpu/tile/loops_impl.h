@@ -102,27 +102,85 @@ inline T fold(const T* a, Count n, T identity, F f) {
   fold_lanes<kLanes / 2>(lanes, f);
   return lanes[0];
 }
-template <class T>
-T sum(const T* a, Count n) {
-  if constexpr (std::is_integral_v<T>)
-    return fold(a, n, T(0), [](T x, T y) { return T(Bits<T>(x) + Bits<T>(y)); });
-  else
-    return fold(a, n, T(0), [](T x, T y) { return x + y; });
+// Two values combined; the identity may depend on the first element.
+struct Plus {
+  template <class T>
+  static T identity(T) {
+    return T(0);
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return T(Bits<T>(x) + Bits<T>(y));
+    else
+      return x + y;
+  }
+};
+struct Times {
+  template <class T>
+  static T identity(T) {
+    return T(1);
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return T(Bits<T>(x) * Bits<T>(y));
+    else
+      return x * y;
+  }
+};
+struct Larger {
+  template <class T>
+  static T identity(T first) {
+    return first;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    return x > y || x != x ? x : y;
+  }
+};
+struct Smaller {
+  template <class T>
+  static T identity(T first) {
+    return first;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    return x < y || x != x ? x : y;
+  }
+};
+template <class T, class F>
+T fold_row(const T* a, Count n) {
+  return fold(a, n, F::identity(n > 0 ? a[0] : T()), F());
 }
-template <class T>
-T product(const T* a, Count n) {
-  if constexpr (std::is_integral_v<T>)
-    return fold(a, n, T(1), [](T x, T y) { return T(Bits<T>(x) * Bits<T>(y)); });
-  else
-    return fold(a, n, T(1), [](T x, T y) { return x * y; });
+
+// Rows that fill no more than kColumns of the lanes that `fold` has, some of them at once.
+constexpr Count kRowsAtOnce = 16;
+template <Count kColumns, class T, class F>
+inline void fold_some_rows(T* d, const T* a, Count n) {
+  constexpr F f{};
+  T lanes[kColumns][kRowsAtOnce], identity[kRowsAtOnce];
+  for (Count r = 0; r < kRowsAtOnce; ++r) identity[r] = F::identity(a[r * n]);
+  for (Count c = 0; c < n; ++c)
+    for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = f(f(identity[r], a[r * n + c]), identity[r]);
+  for (Count c = n; c < kColumns; ++c)
+    for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = identity[r];
+  for (Count width = kColumns / 2; width > 0; width /= 2)
+    for (Count c = 0; c < width; ++c)
+      for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = f(lanes[c][r], lanes[c + width][r]);
+  for (Count r = 0; r < kRowsAtOnce; ++r) d[r] = lanes[0][r];
 }
-template <class T>
-T largest(const T* a, Count n) {
-  return fold(a, n, a[0], [](T x, T y) { return x > y || x != x ? x : y; });
-}
-template <class T>
-T smallest(const T* a, Count n) {
-  return fold(a, n, a[0], [](T x, T y) { return x < y || x != x ? x : y; });
+template <class T, class F>
+void fold_rows(T* d, const T* a, Count rows, Count n) {
+  const auto some = n <= 0    ? nullptr
+                    : n <= 4  ? fold_some_rows<4, T, F>
+                    : n <= 8  ? fold_some_rows<8, T, F>
+                    : n <= 16 ? fold_some_rows<16, T, F>
+                              : nullptr;
+  Count r = 0;
+  if (some != nullptr)
+    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) some(d + r, a + r * n, n);
+  for (; r < rows; ++r) d[r] = fold_row<T, F>(a + r * n, n);
 }
 
 // Folds columns, kWidth at once: terms of all columns, which then are in the first-level cache, and then of these.
@@ -136,7 +194,7 @@ inline void fold_columns_at_once(T* d, const T* s, Count stride, Count terms, bo
   for (Count l = 0; l < kWidth; ++l) d[l] = is_first ? total[l] : f(d[l], total[l]);
 }
 template <class T, class F>
-inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, F f) {
+inline void fold_wide_columns(T* d, const T* s, Count stride, Count steps, Count n, F f) {
   constexpr Count kWidth = 4 * REWRIGHT_VECTOR_BYTES / sizeof(T);
   for (Count first = 0; first < steps; first += kTerms, s += kTerms * stride) {
     const Count terms = steps - first < kTerms ? steps - first : kTerms;
@@ -147,20 +205,47 @@ inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, F
     for (; i < n; ++i) fold_columns_at_once<1>(d + i, s + i, stride, terms, is_first, f);
   }
 }
-template <class T>
-void column_sum(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, [](T x, T y) {
-    if constexpr (std::is_integral_v<T>) return T(Bits<T>(x) + Bits<T>(y));
-    return T(x + y);
-  });
+// All columns of a matrix with few of them: kTerms rows as one vector.
+constexpr Count kFewColumns = 16;
+template <class T, class F>
+inline void fold_few_columns(T* d, const T* s, Count steps, Count n, F f) {
+  T total[kTerms * kFewColumns];
+  const Count width = kTerms * n, all = steps * n;
+  for (Count i = 0; i < width; ++i) total[i] = s[i];
+  Count at = width;
+  for (; at + width <= all; at += width)
+#pragma GCC ivdep
+    for (Count i = 0; i < width; ++i) total[i] = f(total[i], s[at + i]);
+  for (Count i = 0; at + i < all; ++i) total[i] = f(total[i], s[at + i]);
+  for (Count half = width / 2; half >= n; half /= 2)
+#pragma GCC ivdep
+    for (Count i = 0; i < half; ++i) total[i] = f(total[i], total[i + half]);
+  for (Count i = 0; i < n; ++i) d[i] = total[i];
 }
-template <class T>
-void column_largest(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, [](T x, T y) { return x > y || x != x ? x : y; });
+// Parts of kPartSteps, so that no sum is a long chain; the way does not depend on the width of vectors.
+template <class T, class F>
+inline void fold_columns(T* d, const T* s, Count stride, Count steps, Count n, F f) {
+  constexpr Count kPartSteps = kTerms * kTerms, kPartColumns = 512;
+  if (steps <= kPartSteps && !(stride == n && n <= kFewColumns && steps >= 2 * kTerms))
+    return fold_wide_columns(d, s, stride, steps, n, f);
+  for (Count i = 0; i < n; i += kPartColumns) {
+    const Count columns = n - i < kPartColumns ? n - i : kPartColumns;
+    T part[kPartColumns];
+    for (Count first = 0; first < steps; first += kPartSteps) {
+      const Count terms = steps - first < kPartSteps ? steps - first : kPartSteps;
+      T* const to = first == 0 ? d + i : part;
+      if (stride == n && n <= kFewColumns && terms >= kTerms)
+        fold_few_columns(to, s + first * stride, terms, n, f);
+      else
+        fold_wide_columns(to, s + first * stride + i, stride, terms, columns, f);
+      if (first > 0)
+        for (Count c = 0; c < columns; ++c) d[i + c] = f(d[i + c], part[c]);
+    }
+  }
 }
-template <class T>
-void column_smallest(T* d, const T* s, Count stride, Count steps, Count n) {
-  fold_columns(d, s, stride, steps, n, [](T x, T y) { return x < y || x != x ? x : y; });
+template <class T, class F>
+void fold_each_column(T* d, const T* s, Count stride, Count steps, Count n) {
+  fold_columns(d, s, stride, steps, n, F());
 }
 
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
@@ -384,13 +469,17 @@ constexpr void set_elements(Elements<T, M>& t) {
     t.multiply_add = multiply_add<T>;
   t.select = select<T, M>;
   t.fill = fill<T>;
-  t.sum = sum<T>;
-  t.product = product<T>;
-  t.largest = largest<T>;
-  t.smallest = smallest<T>;
-  t.column_sum = column_sum<T>;
-  t.column_largest = column_largest<T>;
-  t.column_smallest = column_smallest<T>;
+  t.sum = fold_row<T, Plus>;
+  t.row_sum = fold_rows<T, Plus>;
+  t.product = fold_row<T, Times>;
+  t.row_product = fold_rows<T, Times>;
+  t.largest = fold_row<T, Larger>;
+  t.row_largest = fold_rows<T, Larger>;
+  t.smallest = fold_row<T, Smaller>;
+  t.row_smallest = fold_rows<T, Smaller>;
+  t.column_sum = fold_each_column<T, Plus>;
+  t.column_largest = fold_each_column<T, Larger>;
+  t.column_smallest = fold_each_column<T, Smaller>;
   t.load = load<T>;
   t.store = store<T>;
   t.gather = gather<T>;
