@@ -191,6 +191,7 @@ def products():
     for tokens in (32, 1024, 2048):
         yield attention(12, tokens, 64)
     yield attention(16, 2048, 64, queries=1)
+    yield case("MatMul", (100000, 3), weights(3, 3))
     yield attention(12, 128, 64, batch=8)
     yield case("Einsum", (32, 128, 64), (32, 64, 128), equation="bij,bjk->bik")
     yield case("Einsum", (512, 256), (512, 256), equation="ij,ij->i")
@@ -229,6 +230,10 @@ def pools():
     yield case("MaxPool", (1, 64, 56, 56), kernel_shape=[2, 2], strides=[2, 2], outputs=2)
     yield case("MaxPool", (1, 64, 1000), kernel_shape=[2], strides=[2])
     yield case("AveragePool", (8, 64, 56, 56), kernel_shape=[2, 2], strides=[2, 2])
+    for operator in ("MaxPool", "AveragePool"):
+        yield case(operator, (1, 16, 28, 28), kernel_shape=[2, 2], strides=[2, 2])
+        yield case(operator, (8, 24, 40, 40), kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    yield case("AveragePool", (8, 24, 40, 40), kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1)
     yield case("LpPool", (1, 64, 56, 56), kernel_shape=[2, 2], strides=[2, 2])
     yield case("MaxRoiPool", (1, 256, 50, 50), rois(64, 800, batch=True), pooled_shape=[7, 7], spatial_scale=1 / 16)
     yield case("RoiAlign", (1, 256, 50, 50), rois(64, 800), np.zeros(64, np.int64), output_height=7, output_width=7, spatial_scale=1 / 16,
@@ -315,6 +320,7 @@ def rows_and_sums():
     yield case("RMSNormalization", (128, 2048), weights(2048), opset=23)
     yield case("Hardmax", (32, 1000))
     yield case("LpNormalization", (128, 768))
+    yield case("LpNormalization", (2000, 3))
     yield case("MeanVarianceNormalization", (1, 64, 56, 56))
     yield case("GroupNormalization", (1, 320, 32, 32), np.ones(320, "f"), np.ones(320, "f"), num_groups=32, opset=21)
     yield case("BatchNormalization", (1, 64, 56, 56), *(np.ones(64, "f") for _ in range(4)))
@@ -329,6 +335,9 @@ def rows_and_sums():
     yield case("ReduceMax", (1, 64, 56, 56), integers(1))
     yield case("ReduceSum", (1, 1000000), integers(0, 1))
     yield case("ReduceSum", (128, 768, "int64"), integers(1))
+    for reduction in ("ReduceMax", "ReduceMean"):
+        yield case(reduction, (20000, 5), integers(1))
+        yield case(reduction, (7, 2048, 3), integers(1))
     for operator in ("ArgMax", "ArgMin"):
         yield case(operator, (128, 1000), axis=1)
     yield case("ArgMax", (1, 21, 112, 112), axis=1)
@@ -337,6 +346,8 @@ def rows_and_sums():
     yield case("TopK", (1, 8400), integers(300), outputs=2)
     yield case("CumSum", (128, 1000), np.asarray(0, np.int64))
     yield case("CumSum", (1, 512, "int64"), np.asarray(1, np.int64))
+    yield case("CumSum", (512, 100, "int32"), np.asarray(0, np.int64), exclusive=1, reverse=1)
+    yield case("TopK", (8, 200, 15), integers(7), axis=1, outputs=2)
     yield case("LogSoftmax", (32, 1000))
 
 
@@ -366,6 +377,7 @@ def movements():
     yield case("ScatterND", (1, 512, 768), np.stack([np.zeros(128, np.int64), GENERATOR.permutation(512)[:128]], 1), (128, 768))
     yield case("ScatterElements", (10000, 64), positions(10000, 10000, 64), (10000, 64), axis=0, reduction="add")
     yield case("OneHot", (128, "int64"), integers(1000), numbers(0.0, 1.0))
+    yield case("OneHot", (20, 33, "int64"), integers(40), numbers(0.0, 1.0), axis=1)
     yield case("NonZero", (128, 768))
     yield case("Compress", (1000, 256), GENERATOR.integers(0, 2, 1000).astype(bool), axis=0)
     yield case("ReverseSequence", (128, 8, 256), integers(*range(16, 144, 16)), batch_axis=1, time_axis=0)
@@ -389,6 +401,7 @@ def sequences():
     yield recurrent("RNN", 1, 50, 128, 128, batch=8)
     for tokens in (1, 128, 1024):
         yield case("Attention", *((1, 12, tokens, 64),) * 3, opset=23)
+    yield case("Attention", (1, 8, 4, 64), *((1, 2, 4, 64),) * 2, None, *((1, 2, 300, 64),) * 2, is_causal=1, outputs=3, opset=23)
     yield case("RotaryEmbedding", (1, 12, 128, 64), weights(2048, 32), weights(2048, 32), integers(*range(128))[None], opset=23)
     yield case("FastGelu", (128, 3072), domain="com.microsoft")
     yield case("QuickGelu", (128, 3072), domain="com.microsoft")

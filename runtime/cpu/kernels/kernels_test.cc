@@ -125,6 +125,35 @@ TEST_CASE("pools of long rows and wide windows, with numbers that are none") {
   }
 }
 
+TEST_CASE("pools of short windows on rows of all lengths") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::size_t rank = 1 + seed % 3;
+    Sizes x{b.pick(1, 3), b.pick(1, 9)};
+    for (std::size_t a = 0; a < rank; ++a) x.push_back(a + 1 == rank ? b.pick(4, 70) : b.pick(4, 9));
+    const bool average = seed / 3 % 2 == 1;
+    const ValueId input = b.input(x);
+    if (!average) {
+      std::vector<double> elements = b.inputs[0].reals();
+      for (const double special : {std::nan(""), HUGE_VAL, -HUGE_VAL, -0.0})
+        elements[static_cast<std::size_t>(b.pick(0, std::ssize(elements) - 1))] = special;
+      b.inputs[0] = Tensor::from_reals(DataType::kFloat, x, elements);
+    }
+    const Indices kernel = b.list(rank, 1, 3);
+    Indices before, behind;
+    for (const Index& size : kernel)
+      before.push_back(b.pick(0, size.value() - 1)), behind.push_back(b.pick(0, size.value() - 1));
+    std::vector<std::pair<std::string, AttributeValue>> attributes{{"kernel", kernel},
+                                                                   {"strides", b.list(rank, 1, 2)},
+                                                                   {"pads_begin", before},
+                                                                   {"pads_end", behind},
+                                                                   {"ceil_mode", b.pick(0, 1) == 1}};
+    if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
+    b.check(node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0]);
+  }
+}
+
 // Kernels without such tests of their own: pools, concatenations, moves, scatters, separable convolutions.
 TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();

@@ -1,4 +1,6 @@
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "runtime/cpu/testing/graphs.h"
 
@@ -38,5 +40,23 @@ TEST_CASE("extrema of short rows, with ties and missing numbers") {
                            {{"axis", Index(1)}, {"keepdims", false}, {"select_last_index", b.pick(0, 1) == 0}})[0];
     b.graph.add_output("y", y);
     check_graph(b.graph, b.inputs);
+  }
+}
+
+TEST_CASE("reductions of short rows, and of few and long columns") {
+  static constexpr const char* kOperators[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2"};
+  static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kInt32, DataType::kInt64,
+                                        DataType::kFloat, DataType::kInt8,   DataType::kUint8};
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    rewright::testing::GraphBuilder b(seed);
+    const bool is_row = seed % 2 == 0;
+    const DataType type = kTypes[seed / 2 % std::size(kTypes)];
+    const bool is_real_type = is_real(type);
+    const Sizes s = is_row ? Sizes{b.pick(1, 3), b.pick(1, 90), b.pick(1, 40)}
+                           : Sizes{b.pick(1, 3), b.pick(60, seed % 3 == 0 ? 2500 : 200), b.pick(1, 20)};
+    const char* const op = kOperators[is_real_type ? seed % 5 : seed % 4];
+    const ValueId x = is_real_type ? b.input(type, s, std::string(op) == "ReduceProd" ? 0.99 : -1.0, 1.01) : b.input(type, s);
+    b.check(node(b.graph, op, {x}, {{"axes", Indices{Index(is_row ? 2 : 1)}}, {"keepdims", seed % 3 == 0}})[0], 1e-4);
   }
 }

@@ -156,7 +156,10 @@ class PlainAverageKernel final : public Kernel {
 class PlainWindowKernel final : public Kernel {
  public:
   PlainWindowKernel(PoolShape shape, Isa isa)
-      : s_(of_three_axes(std::move(shape))), loops_(loops_for<RowLoops>(isa)), reals_(real_loops<float>(isa)) {
+      : s_(of_three_axes(std::move(shape))),
+        loops_(loops_for<RowLoops>(isa)),
+        reals_(real_loops<float>(isa)),
+        is_short_(has_short_windows(s_, isa)) {
     constexpr std::int64_t kInCache = 2048;  // floats of combined rows
     const std::int64_t width = s_.y[4], size = (width - 1) * s_.strides[2] + (s_.kernel[2] - 1) * (s_.dilations[2] + 1) + 1;
     phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
@@ -178,6 +181,13 @@ class PlainWindowKernel final : public Kernel {
     return s.kernel[0] * s.kernel[1] <= kMostTaps && s.kernel[2] <= kMostTaps;
   }
 
+  // Are windows combined in one go, a row of results after the other?
+  static bool has_short_windows(const PoolShape& shape, Isa isa) {
+    const PoolShape s = of_three_axes(shape);
+    return serves(shape) && loops_for<RowLoops>(isa).short_windows != nullptr && s.power == 0 && s.strides[2] <= 2 &&
+           s.kernel[2] <= 3 && s.kernel[0] * s.kernel[1] <= 9 && s.dilations[2] == 0;
+  }
+
   // Elements that are combined, of all windows together.
   static double work(const PoolShape& shape) {
     const PoolShape s = of_three_axes(shape);
@@ -194,13 +204,16 @@ class PlainWindowKernel final : public Kernel {
       const auto slots = static_cast<std::size_t>(s_.power > 0 ? reach_[0] * reach_[1] : 0);
       scratch.powers.resize(slots * static_cast<std::size_t>(s_.x[4]));
       scratch.numbers.assign(slots, -1);
-      scratch.padded.assign(static_cast<std::size_t>(together_ * row_size()), filler());
-      scratch.separated.resize(static_cast<std::size_t>(s_.strides[2] == 1 ? 0 : together_ * row_size()));
+      scratch.padded.assign(static_cast<std::size_t>(is_short_ ? 0 : together_ * row_size()), filler());
+      scratch.separated.resize(static_cast<std::size_t>(is_short_ || s_.strides[2] == 1 ? 0 : together_ * row_size()));
       scratch.factors.assign(columns_.size(), 1.0f);
       scratch.rows_counted = 0;
       const std::int64_t end = first_unit(rows, piece + 1, pieces);
-      for (std::int64_t row = first_unit(rows, piece, pieces); row < end; row += together_)
-        run_rows(call, row, std::min(together_, end - row), scratch);
+      if (is_short_)
+        for (std::int64_t row = first_unit(rows, piece, pieces); row < end; ++row) run_short(call, row, scratch);
+      else
+        for (std::int64_t row = first_unit(rows, piece, pieces); row < end; row += together_)
+          run_rows(call, row, std::min(together_, end - row), scratch);
     });
   }
 
@@ -251,31 +264,39 @@ class PlainWindowKernel final : public Kernel {
     loops_.taps_maximum(y, taps, static_cast<std::int64_t>(offsets_.size()), count);
   }
 
+  // Sets the factors of windows with so many rows in the image.
+  void count_for(std::int64_t rows, Scratch& scratch) const {
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    if (scratch.rows_counted == rows) return;
+    scratch.rows_counted = rows;
+    for (std::size_t q = 0; q < columns_.size(); ++q)
+      scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
+  }
+
+  void run_short(const Call& call, std::int64_t row, Scratch& scratch) const {
+    const float* rows[kMostTaps];
+    const std::int64_t count = rows_of_image(call, row, rows, scratch), width = s_.y[4];
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
+    if (count == 0)  // dilations lead past the image
+      return static_cast<void>(std::fill_n(y, width, -std::numeric_limits<float>::infinity()));
+    if (!is_maximum()) count_for(count, scratch);
+    loops_.short_windows(y, {rows, count, s_.x[4], s_.kernel[2], s_.strides[2], s_.pads_begin[2], width,
+                             is_maximum() ? nullptr : scratch.factors.data()});
+  }
+
   // `rows`: those that were added up for the columns.
   void add_columns(float* y, const float* columns, std::int64_t rows, Scratch& scratch) const {
     const float* taps[kMostTaps];
     for (std::size_t k = 0; k < offsets_.size(); ++k) taps[k] = columns + offsets_[k];
-    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
-    if (s_.power == 0 && scratch.rows_counted != rows) {
-      scratch.rows_counted = rows;
-      for (std::size_t q = 0; q < columns_.size(); ++q)
-        scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
-    }
+    if (s_.power == 0) count_for(rows, scratch);
     loops_.taps_sum(y, taps, static_cast<std::int64_t>(offsets_.size()), s_.y[4], scratch.factors.data());
     if (s_.power == 2) reals_.unary(functions::sqrt)(y, y, s_.y[4]);
   }
 
   // The maximum or sum of a window's rows of the image: in `padded`, or the only row where it is. `count`: the rows.
   const float* combined(const Call& call, std::int64_t row, float* padded, std::int64_t& count, Scratch& scratch) const {
-    const std::int64_t slice = row / s_.y[3], plane = slice / s_.y[2];
-    const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(slice - plane * s_.y[2])],
-                          &vertical = taps_[1][static_cast<std::size_t>(row - slice * s_.y[3])];
     const float* rows[kMostTaps];
-    count = 0;
-    for (std::int64_t z = 0; z < slices.count; ++z)
-      for (std::int64_t r = 0; r < vertical.count; ++r)
-        rows[count++] = row_of_image(call, plane, slices.first + z * (s_.dilations[0] + 1),
-                                     vertical.first + r * (s_.dilations[1] + 1), scratch);
+    count = rows_of_image(call, row, rows, scratch);
     const std::int64_t before = s_.pads_begin[2], size = std::min(row_size() - before, s_.x[4]);
     if (count == 0 || size <= 0) return padded;
     if (count == 1 && before == 0 && s_.strides[2] == 1 && size == row_size() && s_.power == 0) return rows[0];
@@ -284,6 +305,19 @@ class PlainWindowKernel final : public Kernel {
     else
       loops_.taps_sum(padded + before, rows, count, size, nullptr);
     return padded;
+  }
+
+  // The rows of a window for a row of results; returns how many.
+  std::int64_t rows_of_image(const Call& call, std::int64_t row, const float** rows, Scratch& scratch) const {
+    const std::int64_t slice = row / s_.y[3], plane = slice / s_.y[2];
+    const PoolShape::Taps &slices = taps_[0][static_cast<std::size_t>(slice - plane * s_.y[2])],
+                          &vertical = taps_[1][static_cast<std::size_t>(row - slice * s_.y[3])];
+    std::int64_t count = 0;
+    for (std::int64_t z = 0; z < slices.count; ++z)
+      for (std::int64_t r = 0; r < vertical.count; ++r)
+        rows[count++] = row_of_image(call, plane, slices.first + z * (s_.dilations[0] + 1),
+                                     vertical.first + r * (s_.dilations[1] + 1), scratch);
+    return count;
   }
 
   const float* row_of_image(const Call& call, std::int64_t plane, std::int64_t depth, std::int64_t row,
@@ -306,6 +340,7 @@ class PlainWindowKernel final : public Kernel {
   PoolShape s_;
   const RowLoops& loops_;
   const RealLoops<float>& reals_;
+  bool is_short_;                         // as has_short_windows says
   std::int64_t phase_, together_;         // columns of one remainder; rows that are combined before their columns are
   std::int64_t reach_[2];                 // slices and rows that a window spans
   std::vector<float> columns_;            // of a window that are inside the image, by result
@@ -453,7 +488,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
       planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
-    if (PlainWindowKernel::serves(shape_) && NarrowWindowKernel::serves(shape_)) {
+    if (PlainWindowKernel::serves(shape_) && NarrowWindowKernel::serves(shape_) &&
+        !PlainWindowKernel::has_short_windows(shape_, planner.options().isa)) {
       planner.add_step(std::make_unique<NarrowWindowKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }

@@ -80,12 +80,6 @@ class PrefixKernel final : public Kernel {
         const std::int64_t first = reverse_ ? (row + 1) * length_ - 1 : row * length_;
         accumulate(y + first, x + first);
       });
-    if (loops_ == nullptr)
-      return call.workers.for_each(outer_ * inner_, nanoseconds, [&](std::int64_t row, int) {
-        const std::int64_t at = row / inner_ * length_ * inner_ + row % inner_;
-        const std::int64_t first = reverse_ ? at + (length_ - 1) * inner_ : at;
-        accumulate(y + first, x + first);
-      });
     const std::int64_t blocks = (inner_ + kColumns - 1) / kColumns;
     call.workers.for_each(outer_ * blocks, nanoseconds, [&](std::int64_t number, int) {
       const std::int64_t column = number % blocks * kColumns;
@@ -103,36 +97,47 @@ class PrefixKernel final : public Kernel {
   void accumulate_columns(T* y, const T* x, std::int64_t columns) const {
     Total totals[kColumns];
     std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>) {
-      const std::int64_t first = reverse_ ? (length_ - 1) * inner_ : 0, stride = reverse_ ? -inner_ : inner_;
+    const std::int64_t first = reverse_ ? (length_ - 1) * inner_ : 0, stride = reverse_ ? -inner_ : inner_;
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>)
       loops_->run_on(y + first, x + first, stride, length_, totals, is_product(), exclusive_, columns);
-    }
+    else
+      with_function([&](auto f) {
+        for (std::int64_t r = 0; r < length_; ++r)
+          for (std::int64_t c = 0; c < columns; ++c)
+            advance(totals[c], y[first + r * stride + c], x[first + r * stride + c], f);
+      });
   }
 
-  void accumulate(T* to, const T* from) const {
-    const std::int64_t step = reverse_ ? -inner_ : inner_;
+  // Calls use(f) with the function that combines totals; integers wrap.
+  template <class Use>
+  void with_function(const Use& use) const {
     if (is_product())
-      return accumulate(to, from, step, Total(1), [](Total a, Total b) {
+      return use([](Total a, Total b) {
         if constexpr (std::is_integral_v<Total>)
           return static_cast<Total>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
         else
           return a * b;
       });
-    accumulate(to, from, step, Total(0), [](Total a, Total b) {
+    use([](Total a, Total b) {
       if constexpr (std::is_integral_v<Total>)
         return static_cast<Total>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
       else
         return a + b;
     });
   }
-
   template <class F>
-  void accumulate(T* to, const T* from, std::int64_t step, Total total, F f) const {
-    for (std::int64_t n = 0; n < length_; ++n, to += step, from += step) {
-      const Total next = f(total, static_cast<Total>(*from));
-      *to = static_cast<T>(exclusive_ ? total : next);
-      total = next;
-    }
+  void advance(Total& total, T& to, const T& from, const F& f) const {
+    const Total next = f(total, static_cast<Total>(from));
+    to = static_cast<T>(exclusive_ ? total : next);
+    total = next;
+  }
+
+  void accumulate(T* to, const T* from) const {
+    const std::int64_t step = reverse_ ? -inner_ : inner_;
+    with_function([&](auto f) {
+      Total total(is_product() ? 1 : 0);
+      for (std::int64_t n = 0; n < length_; ++n) advance(total, to[n * step], from[n * step], f);
+    });
   }
 
   PrefixBody body_;

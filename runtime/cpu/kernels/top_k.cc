@@ -73,7 +73,7 @@ class TopKKernel final : public Kernel {
   // Groups are columns of the row as a matrix. False if there is nothing to gain, or a NaN.
   bool select_by_groups(const Bits* x, std::vector<Key>& keys) const {
     const std::int64_t size = s_.x.size, count = s_.count;
-    if (loops_.of_columns == nullptr || s_.x.after != 1 || count == 0) return false;
+    if (loops_.of_columns == nullptr || count == 0) return false;
     const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(count) * static_cast<double>(size)));
     const std::int64_t groups = std::clamp(root / kGroups * kGroups, kGroups, kMostGroups), steps = size / groups;
     if (2 * count > groups || steps < 4) return false;
@@ -134,12 +134,16 @@ class TopKKernel final : public Kernel {
 
   void run_row(const Call& call, std::int64_t row) const {
     static thread_local std::vector<Key> keys;
-    const auto* const x =
+    static thread_local std::vector<Bits> column;
+    const auto* x =
         reinterpret_cast<const Bits*>(call.inputs[0]) + row / s_.x.after * s_.x.size * s_.x.after + row % s_.x.after;
+    if (s_.x.after != 1) {
+      column.resize(static_cast<std::size_t>(s_.x.size));
+      for (std::int64_t t = 0; t < s_.x.size; ++t) column[static_cast<std::size_t>(t)] = x[t * s_.x.after];
+      x = column.data();
+    }
     const Bits flip = flip_bits();
-    const auto number = [&](std::int64_t t) {
-      return static_cast<Bits>(in_order<kNumbers>(x[t * s_.x.after], infinity_) ^ flip);
-    };
+    const auto number = [&](std::int64_t t) { return static_cast<Bits>(in_order<kNumbers>(x[t], infinity_) ^ flip); };
     const auto key = [](Bits bits, std::int64_t t) { return key_of(bits, t); };
     const bool is_selected = select_by_groups(x, keys);
     if (!is_selected && s_.count * 4 <= s_.x.size && s_.count > 0) {
@@ -161,7 +165,7 @@ class TopKKernel final : public Kernel {
           continue;
         }
         if (has_none_of(x, t, kBlock, keys.front())) continue;
-        if (loops_.extreme != nullptr && s_.x.after == 1) {
+        if (loops_.extreme != nullptr) {
           for (std::int64_t n = t; n < t + kBlock; ++n)
             if (!is_no_better(reinterpret_cast<const T*>(x)[n], limit_element(x, keys.front()))) offer(number(n), n);
           continue;
@@ -183,14 +187,14 @@ class TopKKernel final : public Kernel {
     const std::int64_t first = row / s_.x.after * s_.count * s_.x.after + row % s_.x.after;
     for (std::int64_t t = 0; t < s_.count; ++t) {
       const auto at = static_cast<std::int64_t>(keys[static_cast<std::size_t>(t)] & ((Key{1} << kPositionBits) - 1));
-      if (values_ >= 0) reinterpret_cast<Bits*>(call.outputs[values_])[first + t * s_.x.after] = x[at * s_.x.after];
+      if (values_ >= 0) reinterpret_cast<Bits*>(call.outputs[values_])[first + t * s_.x.after] = x[at];
       if (positions_ >= 0) reinterpret_cast<std::int64_t*>(call.outputs[positions_])[first + t * s_.x.after] = at;
     }
   }
 
   // Is none of the next elements better than that of a key?
   bool has_none_of(const Bits* x, std::int64_t t, std::int64_t count, Key key) const {
-    if (loops_.extreme == nullptr || s_.x.after != 1 || t + count > s_.x.size) return false;
+    if (loops_.extreme == nullptr || t + count > s_.x.size) return false;
     return is_no_better(loops_.extreme(reinterpret_cast<const T*>(x) + t, count), limit_element(x, key));
   }
   T limit_element(const Bits* x, Key key) const {

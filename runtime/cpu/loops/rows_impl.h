@@ -1,6 +1,7 @@
 // The loops of rows.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -290,6 +291,58 @@ void taps_sum(float* d, const float* const* s, Count taps, Count n, const float*
   over_taps<Sums>(d, s, taps, n, factor);
 }
 
+#if REWRIGHT_VECTOR_BYTES == 64
+// Elements `from` to `from` + 15 of a row, those outside of it as `filler`.
+inline V load_inside(const float* row, Count size, Count from, V filler) {
+  const Count low = std::clamp<Count>(-from, 0, kLanes), high = std::clamp<Count>(size - from, 0, kLanes);
+  const auto lanes = static_cast<__mmask16>(((1u << high) - 1) & ~((1u << low) - 1));
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(from * static_cast<Count>(sizeof(float)));
+  return (V)_mm512_mask_loadu_ps((__m512)filler, lanes, reinterpret_cast<const float*>(address));
+}
+template <bool kMaximum>
+inline V combine(V x, V y) {
+  if constexpr (kMaximum) return larger(x, y);
+  return x + y;
+}
+template <bool kMaximum, Count kStride>
+void short_windows_of(float* y, const RowLoops::ShortWindows& w) {
+  const V filler = V{} + (kMaximum ? -std::numeric_limits<float>::infinity() : 0.0f);
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  for (Count q = 0; q < w.n; q += kLanes) {
+    V all = filler;
+    for (Count t = 0; t < w.taps; t += kStride) {
+      const Count from = q * kStride + t - w.before;
+      V first = load_inside(w.rows[0], w.size, from, filler), second = filler;
+      if constexpr (kStride == 2) second = load_inside(w.rows[0], w.size, from + kLanes, filler);
+      for (Count r = 1; r < w.count; ++r) {
+        first = combine<kMaximum>(load_inside(w.rows[r], w.size, from, filler), first);
+        if constexpr (kStride == 2) second = combine<kMaximum>(load_inside(w.rows[r], w.size, from + kLanes, filler), second);
+      }
+      if constexpr (kStride == 1) {
+        all = t == 0 ? first : combine<kMaximum>(first, all);
+      } else {
+        const auto one = (V)_mm512_permutex2var_ps((__m512)first, even, (__m512)second);
+        all = t == 0 ? one : combine<kMaximum>(one, all);
+        if (t + 1 < w.taps) all = combine<kMaximum>((V)_mm512_permutex2var_ps((__m512)first, odd, (__m512)second), all);
+      }
+    }
+    const Count left = w.n - q;
+    if (left >= kLanes)
+      store(y + q, kMaximum ? all : all * load(w.factor + q));
+    else
+      store_some(y + q, kMaximum ? all : all * load_some(w.factor + q, left), left);
+  }
+}
+void short_windows(float* y, const RowLoops::ShortWindows& w) {
+  if (w.factor == nullptr) return w.stride == 1 ? short_windows_of<true, 1>(y, w) : short_windows_of<true, 2>(y, w);
+  w.stride == 1 ? short_windows_of<false, 1>(y, w) : short_windows_of<false, 2>(y, w);
+}
+#else
+constexpr void (*short_windows)(float*, const RowLoops::ShortWindows&) = nullptr;
+#endif
+
 // Some rows of results of some outputs, from column `first` on, in registers.
 template <Count kOutputs, Count kRows, Count kVectors>
 inline void products_of_rows(const RowLoops::Windows& w, Count output, Count row, Count first) {
@@ -390,9 +443,9 @@ float peak(float x, Count n) {
   return total;
 }
 
-constexpr RowLoops kTable{
-    swish,          softplus,   mish,         gelu,     gelu_tanh,       copy,     scale_columns, scale_row,
-    window_maximum, window_sum, taps_maximum, taps_sum, window_products, separate, peak,          2 * kChains* kLanes};
+constexpr RowLoops kTable{swish,         softplus,        mish,           gelu,       gelu_tanh,          copy,
+                          scale_columns, scale_row,       window_maximum, window_sum, taps_maximum,       taps_sum,
+                          short_windows, window_products, separate,       peak,       2 * kChains* kLanes};
 
 }  // namespace
 

@@ -132,12 +132,12 @@ bool Executor<R>::reduce_columns(const Context& c, int b, int r, const Tile& til
   const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
   if (i.kind != Instruction::Kind::kLoad || variables.size() != 1 || tile.variables.empty() || !is_held<T>(type_read(c, i)))
     return false;
-  const auto reduce = block.reduction == Reduction::kSum   ? loops.column_sum
-                      : block.reduction == Reduction::kMax ? loops.column_largest
-                      : block.reduction == Reduction::kMin ? loops.column_smallest
-                                                           : nullptr;
+  const auto reduce = block.reduction == Reduction::kSum       ? loops.column_sum
+                      : block.reduction == Reduction::kProduct ? loops.column_product
+                      : block.reduction == Reduction::kMax     ? loops.column_largest
+                                                               : loops.column_smallest;
   const Count steps = c.plan->program.extents[variables[0]];
-  if (reduce == nullptr || steps > kMostSteps || i.affine.coefficient(tile.variables.back()) != 1) return false;
+  if (steps > kMostSteps || i.affine.coefficient(tile.variables.back()) != 1) return false;
   const auto* const source = reinterpret_cast<const T*>(c.operands[i.operand]) + start(i.affine, c);
   const Count apart = i.affine.coefficient(variables[0]);
   for_each_row(i.affine, tile,

@@ -32,9 +32,9 @@ struct Elements {
   // The same of each row: of a[r * n], ..., a[r * n + n - 1] for r < rows, with the same bits
   using Rows = void (*)(T* d, const T* a, Count rows, Count n);
   Rows row_sum, row_product, row_largest, row_smallest;
-  // Sum, largest and smallest of s[i], s[i + stride], ..., s[i + (steps - 1) * stride] for each i; steps >= 1
+  // Sum, product, largest and smallest of s[i], s[i + stride], ..., s[i + (steps - 1) * stride] for each i; steps >= 1
   using Columns = void (*)(T* d, const T* s, Count stride, Count steps, Count n);
-  Columns column_sum, column_largest, column_smallest;
+  Columns column_sum, column_product, column_largest, column_smallest;
   // d[i] = source[i * stride], converted from the tensor's type; strides in elements.
   void (*load)(T* d, const void* source, DataType type, Count stride, Count n);
   void (*store)(void* d, DataType type, Count stride, const T* a, Count n);

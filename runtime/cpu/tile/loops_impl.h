@@ -136,7 +136,7 @@ struct Larger {
   }
   template <class T>
   T operator()(T x, T y) const {
-    return x > y || x != x ? x : y;
+    return (x > y) | (x != x) ? x : y;
   }
 };
 struct Smaller {
@@ -146,7 +146,7 @@ struct Smaller {
   }
   template <class T>
   T operator()(T x, T y) const {
-    return x < y || x != x ? x : y;
+    return (x < y) | (x != x) ? x : y;
   }
 };
 template <class T, class F>
@@ -478,6 +478,7 @@ constexpr void set_elements(Elements<T, M>& t) {
   t.smallest = fold_row<T, Smaller>;
   t.row_smallest = fold_rows<T, Smaller>;
   t.column_sum = fold_each_column<T, Plus>;
+  t.column_product = fold_each_column<T, Times>;
   t.column_largest = fold_each_column<T, Larger>;
   t.column_smallest = fold_each_column<T, Smaller>;
   t.load = load<T>;

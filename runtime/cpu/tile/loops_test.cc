@@ -1,6 +1,7 @@
 // The tile engine's loops beside the functions' definitions.
 #include "runtime/cpu/tile/loops.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -176,6 +177,64 @@ TEST_CASE("loops over integers agree with the functions' definitions, beyond 32 
         wrong += quotients[k] != expected;
       }
       CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("rows reduced together have the bits of single ones, columns are exact and alike on all processors") {
+  std::mt19937 random(7);
+  const Count counts[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 31, 33}, many[] = {1, 31, 64, 100, 1024, 1025, 3000};
+  for (const Count n : counts) {
+    const Count rows = 1 + static_cast<Count>(random() % 70);
+    std::vector<float> x(static_cast<std::size_t>(rows * n)), y(static_cast<std::size_t>(rows));
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (float& v : x) v = random() % 9 == 0 ? -0.0f : uniform(random);
+    x[random() % x.size()] = std::nanf("");
+    for (const Isa isa : tested_isas()) {
+      const RealLoops<float>& loops = real_loops<float>(isa);
+      CAPTURE(cpu::name(isa), n, rows);
+      const auto check = [&](Elements<float>::Rows together, float (*single)(const float*, Count)) {
+        together(y.data(), x.data(), rows, n);
+        int wrong = 0;
+        for (Count r = 0; r < rows; ++r) {
+          const float expected = single(x.data() + r * n, n), actual = y[static_cast<std::size_t>(r)];
+          wrong += std::isnan(expected) ? !std::isnan(actual)
+                                        : std::bit_cast<std::uint32_t>(expected) != std::bit_cast<std::uint32_t>(actual);
+        }
+        CHECK(wrong == 0);
+      };
+      check(loops.row_sum, loops.sum);
+      check(loops.row_product, loops.product);
+      check(loops.row_largest, loops.largest);
+      check(loops.row_smallest, loops.smallest);
+    }
+    for (const Count steps : many) {
+      const Count stride = n + (random() % 2 == 0 ? 0 : 3);
+      std::vector<float> s(static_cast<std::size_t>(steps * stride));
+      for (float& v : s) v = uniform(random);
+      std::vector<std::vector<float>> sums;
+      for (const Isa isa : tested_isas()) {
+        const RealLoops<float>& loops = real_loops<float>(isa);
+        CAPTURE(cpu::name(isa), n, steps, stride);
+        std::vector<float> largest(static_cast<std::size_t>(n));
+        sums.emplace_back(static_cast<std::size_t>(n));
+        loops.column_sum(sums.back().data(), s.data(), stride, steps, n);
+        loops.column_largest(largest.data(), s.data(), stride, steps, n);
+        int wrong = 0;
+        for (Count c = 0; c < n; ++c) {
+          double sum = 0, most = -2;
+          for (Count k = 0; k < steps; ++k) {
+            const double v = s[static_cast<std::size_t>(k * stride + c)];
+            sum += v;
+            most = std::max(most, v);
+          }
+          wrong += std::fabs(sum - static_cast<double>(sums.back()[static_cast<std::size_t>(c)])) >
+                   1e-6 * static_cast<double>(steps);
+          wrong += static_cast<double>(largest[static_cast<std::size_t>(c)]) != most;
+        }
+        CHECK(wrong == 0);
+        CHECK(sums.back() == sums.front());
+      }
     }
   }
 }

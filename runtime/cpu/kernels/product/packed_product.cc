@@ -91,8 +91,14 @@ void ProductTask::finish(const float* partial, float* y, std::span<const float* 
                          Count panel) const {
   const Count first = panel * b.width, columns = std::min(b.width, b.columns - first);
   float* const result = y + top * y_rows + first;
-  if (partial != nullptr)
-    for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * b.width, columns, result + r * y_rows);
+  if (partial != nullptr) {
+    constexpr Count kShort = 16;  // floats of one line, copied in a few instructions; the next rows overwrite what is too much
+    Count r = 0;
+    if (columns == y_rows && columns <= kShort && b.width >= kShort)
+      for (; r * columns + kShort <= (bottom - top) * columns; ++r)
+        std::memcpy(result + r * columns, partial + r * b.width, kShort * sizeof(float));
+    for (; r < bottom - top; ++r) std::copy_n(partial + r * b.width, columns, result + r * y_rows);
+  }
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const RowOperation& o = operations[i];
     if (o.function)

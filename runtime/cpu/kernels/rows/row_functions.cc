@@ -230,9 +230,10 @@ class NormPlan final : public NodePlan {
   explicit NormPlan(const Node& node) : node_(node) {}
 
   static bool serves(const Planner& planner, const Node& node) {
+    constexpr Count kShort = 16;  // rows up to here are reduced several at once, by the tile engine
     if (node.op->name() != "LpNormalization") return false;
     const Sizes sizes = planner.info(node.inputs[0]).sizes;
-    return AttributeReader(node).number("axis") == std::ssize(sizes) - 1 && element_count(sizes) > 0;
+    return AttributeReader(node).number("axis") == std::ssize(sizes) - 1 && element_count(sizes) > 0 && sizes.back() > kShort;
   }
 
   void emit(Planner& planner, ValueId result) override {
