@@ -156,10 +156,7 @@ class PlainAverageKernel final : public Kernel {
 class PlainWindowKernel final : public Kernel {
  public:
   PlainWindowKernel(PoolShape shape, Isa isa)
-      : s_(of_three_axes(std::move(shape))),
-        loops_(loops_for<RowLoops>(isa)),
-        reals_(real_loops<float>(isa)),
-        is_short_(has_short_windows(s_, isa)) {
+      : s_(of_three_axes(std::move(shape))), loops_(loops_for<RowLoops>(isa)), reals_(real_loops<float>(isa)) {
     constexpr std::int64_t kInCache = 2048;  // floats of combined rows
     const std::int64_t width = s_.y[4], size = (width - 1) * s_.strides[2] + (s_.kernel[2] - 1) * (s_.dilations[2] + 1) + 1;
     phase_ = (size + s_.strides[2] - 1) / s_.strides[2];
@@ -181,13 +178,6 @@ class PlainWindowKernel final : public Kernel {
     return s.kernel[0] * s.kernel[1] <= kMostTaps && s.kernel[2] <= kMostTaps;
   }
 
-  // Are windows combined in one go, a row of results after the other?
-  static bool has_short_windows(const PoolShape& shape, Isa isa) {
-    const PoolShape s = of_three_axes(shape);
-    return serves(shape) && loops_for<RowLoops>(isa).short_windows != nullptr && s.power == 0 && s.strides[2] <= 2 &&
-           s.kernel[2] <= 3 && s.kernel[0] * s.kernel[1] <= 9 && s.dilations[2] == 0;
-  }
-
   // Elements that are combined, of all windows together.
   static double work(const PoolShape& shape) {
     const PoolShape s = of_three_axes(shape);
@@ -204,16 +194,13 @@ class PlainWindowKernel final : public Kernel {
       const auto slots = static_cast<std::size_t>(s_.power > 0 ? reach_[0] * reach_[1] : 0);
       scratch.powers.resize(slots * static_cast<std::size_t>(s_.x[4]));
       scratch.numbers.assign(slots, -1);
-      scratch.padded.assign(static_cast<std::size_t>(is_short_ ? 0 : together_ * row_size()), filler());
-      scratch.separated.resize(static_cast<std::size_t>(is_short_ || s_.strides[2] == 1 ? 0 : together_ * row_size()));
+      scratch.padded.assign(static_cast<std::size_t>(together_ * row_size()), filler());
+      scratch.separated.resize(static_cast<std::size_t>(s_.strides[2] == 1 ? 0 : together_ * row_size()));
       scratch.factors.assign(columns_.size(), 1.0f);
       scratch.rows_counted = 0;
       const std::int64_t end = first_unit(rows, piece + 1, pieces);
-      if (is_short_)
-        for (std::int64_t row = first_unit(rows, piece, pieces); row < end; ++row) run_short(call, row, scratch);
-      else
-        for (std::int64_t row = first_unit(rows, piece, pieces); row < end; row += together_)
-          run_rows(call, row, std::min(together_, end - row), scratch);
+      for (std::int64_t row = first_unit(rows, piece, pieces); row < end; row += together_)
+        run_rows(call, row, std::min(together_, end - row), scratch);
     });
   }
 
@@ -273,17 +260,6 @@ class PlainWindowKernel final : public Kernel {
       scratch.factors[q] = 1 / (all ? static_cast<float>(element_count(s_.kernel)) : static_cast<float>(rows) * columns_[q]);
   }
 
-  void run_short(const Call& call, std::int64_t row, Scratch& scratch) const {
-    const float* rows[kMostTaps];
-    const std::int64_t count = rows_of_image(call, row, rows, scratch), width = s_.y[4];
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * width;
-    if (count == 0)  // dilations lead past the image
-      return static_cast<void>(std::fill_n(y, width, -std::numeric_limits<float>::infinity()));
-    if (!is_maximum()) count_for(count, scratch);
-    loops_.short_windows(y, {rows, count, s_.x[4], s_.kernel[2], s_.strides[2], s_.pads_begin[2], width,
-                             is_maximum() ? nullptr : scratch.factors.data()});
-  }
-
   // `rows`: those that were added up for the columns.
   void add_columns(float* y, const float* columns, std::int64_t rows, Scratch& scratch) const {
     const float* taps[kMostTaps];
@@ -340,13 +316,69 @@ class PlainWindowKernel final : public Kernel {
   PoolShape s_;
   const RowLoops& loops_;
   const RealLoops<float>& reals_;
-  bool is_short_;                         // as has_short_windows says
   std::int64_t phase_, together_;         // columns of one remainder; rows that are combined before their columns are
   std::int64_t reach_[2];                 // slices and rows that a window spans
   std::vector<float> columns_;            // of a window that are inside the image, by result
   std::vector<PoolShape::Taps> taps_[2];  // by axis and position
   std::vector<std::int64_t> slots_[2];    // of slices and rows of the image among those with powers; their sum is a row's
   std::vector<std::int64_t> offsets_;     // of a row's taps
+};
+
+// Short windows of row-major images by vectors that have masks: a row of results is combined in registers.
+class ShortWindowKernel final : public Kernel {
+ public:
+  ShortWindowKernel(const PoolShape& shape, Isa isa) : s_(of_three_axes(shape)), loops_(loops_for<RowLoops>(isa)) {
+    const std::int64_t width = s_.y[4];
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    for (std::int64_t p = 0; p < s_.y[3]; ++p) {
+      const PoolShape::Taps taps = s_.taps(1, p);
+      first_.push_back(taps.first);
+      counts_.push_back(taps.count);
+    }
+    if (is_maximum()) return;
+    for (std::int64_t rows = 0; rows <= s_.kernel[1]; ++rows)
+      for (std::int64_t q = 0; q < width; ++q)
+        factors_.push_back(1 / (all ? static_cast<float>(element_count(s_.kernel))
+                                    : static_cast<float>(rows) * static_cast<float>(s_.taps(2, q).count)));
+    for (std::int64_t rows = 0; rows <= s_.kernel[1]; ++rows) by_rows_.push_back(factors_.data() + rows * width);
+  }
+
+  static bool serves(const PoolShape& shape, Isa isa) {
+    const PoolShape s = of_three_axes(shape);
+    if (loops_for<RowLoops>(isa).short_windows == nullptr || s.power != 0 || s.kernel[0] != 1 || s.dilations[2] != 0)
+      return false;
+    if (s.strides[2] > 2 || s.kernel[2] > 3 || s.kernel[1] > 5 || s.x[2] != s.y[2]) return false;
+    for (std::int64_t p = 0; p < s.y[3]; ++p)
+      if (s.taps(1, p).count == 0) return false;  // dilations lead past the image
+    return true;
+  }
+
+  void run(const Call& call) const override {
+    constexpr std::int64_t kInCache = 8192;  // floats of rows, which are read in columns of a vector
+    const std::int64_t height = s_.y[3], rows = s_.x[0] * s_.x[1] * s_.x[2] * height;
+    const std::int64_t most = std::max<std::int64_t>(1, kInCache / (s_.x[4] * s_.strides[1]));
+    const std::int64_t pieces = call.workers.pieces(PlainWindowKernel::work(s_) / kElements, rows);
+    call.workers.share(pieces, [&](std::int64_t piece, int) {
+      const std::int64_t end = first_unit(rows, piece + 1, pieces);
+      for (std::int64_t row = first_unit(rows, piece, pieces); row < end;) {
+        const std::int64_t plane = row / height, p = row - plane * height, count = std::min({height - p, end - row, most});
+        loops_.short_windows(reinterpret_cast<float*>(call.outputs[0]) + row * s_.y[4],
+                             {reinterpret_cast<const float*>(call.inputs[0]) + plane * s_.x[3] * s_.x[4], first_.data() + p,
+                              counts_.data() + p, s_.dilations[1] + 1, s_.x[4], s_.kernel[2], s_.strides[2], s_.pads_begin[2],
+                              count, s_.y[4], is_maximum() ? nullptr : by_rows_.data()});
+        row += count;
+      }
+    });
+  }
+
+ private:
+  bool is_maximum() const { return s_.algorithm == dnnl::algorithm::pooling_max; }
+
+  PoolShape s_;
+  const RowLoops& loops_;
+  std::vector<std::int64_t> first_, counts_;  // rows of windows, by row of the result
+  std::vector<float> factors_;                // of averages, by number of rows and column
+  std::vector<const float*> by_rows_;         // the same, by number of rows
 };
 
 // Windows of row-major images whose rows are short: some planes at a time become the channels of one image, which are last.
@@ -488,8 +520,11 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
       planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
-    if (PlainWindowKernel::serves(shape_) && NarrowWindowKernel::serves(shape_) &&
-        !PlainWindowKernel::has_short_windows(shape_, planner.options().isa)) {
+    if (ShortWindowKernel::serves(shape_, planner.options().isa)) {
+      planner.add_step(std::make_unique<ShortWindowKernel>(shape_, planner.options().isa), std::move(inputs), {target});
+      return;
+    }
+    if (PlainWindowKernel::serves(shape_) && NarrowWindowKernel::serves(shape_)) {
       planner.add_step(std::make_unique<NarrowWindowKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }

@@ -60,7 +60,8 @@ class PrefixKernel final : public Kernel {
         length_(sizes[prefix.axis]),
         inner_(element_count(std::span(sizes).subspan(prefix.axis + 1))),
         outer_(element_count(std::span(sizes).first(prefix.axis))),
-        loops_(running_loops<T>(isa)) {}
+        loops_(running_loops<T>(isa)),
+        tables_(loops_for<LoopTables>(isa)) {}
 
   std::size_t scratch_bytes() const override { return body_.program ? body_.program->scratch_bytes() : 0; }
 
@@ -95,17 +96,49 @@ class PrefixKernel final : public Kernel {
   bool is_product() const { return reduction_ == Reduction::kProduct; }
 
   void accumulate_columns(T* y, const T* x, std::int64_t columns) const {
+    const std::int64_t first = reverse_ ? (length_ - 1) * inner_ : 0, stride = reverse_ ? -inner_ : inner_;
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>) {
+      Total totals[kColumns];
+      std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
+      loops_->run_on(y + first, x + first, stride, length_, totals, is_product(), exclusive_, columns);
+    } else {
+      add_rows(y + first, x + first, stride, columns);
+    }
+  }
+
+  // Integers of one width wrap alike, whether they have a sign or not.
+  void combine_rows(T* to, const T* a, const T* b, std::int64_t columns) const {
+    const auto combine = [&]<class N>(const Elements<N, N>& loops) {
+      const auto f = is_product() ? loops.multiply : loops.add;
+      f(reinterpret_cast<N*>(to), reinterpret_cast<const N*>(a), reinterpret_cast<const N*>(b), columns);
+    };
+    if constexpr (sizeof(T) == 1)
+      combine(tables_.i8);
+    else if constexpr (sizeof(T) == 2)
+      combine(tables_.i16);
+    else if constexpr (sizeof(T) == 4)
+      combine(tables_.i32);
+  }
+
+  // Rows of narrow integers, whose sums wrap, are added by vectors to the row before them.
+  void add_rows(T* y, const T* x, std::int64_t stride, std::int64_t columns) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (x != y) {
+        const std::int64_t behind = exclusive_ ? 1 : 0;
+        if (length_ > 0)
+          exclusive_ ? static_cast<void>(std::fill_n(y, columns, static_cast<T>(is_product() ? 1 : 0)))
+                     : static_cast<void>(std::copy_n(x, columns, y));
+        for (std::int64_t r = 1; r < length_; ++r)
+          combine_rows(y + r * stride, y + (r - 1) * stride, x + (r - behind) * stride, columns);
+        return;
+      }
+    }
     Total totals[kColumns];
     std::fill_n(totals, columns, Total(is_product() ? 1 : 0));
-    const std::int64_t first = reverse_ ? (length_ - 1) * inner_ : 0, stride = reverse_ ? -inner_ : inner_;
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::int64_t>)
-      loops_->run_on(y + first, x + first, stride, length_, totals, is_product(), exclusive_, columns);
-    else
-      with_function([&](auto f) {
-        for (std::int64_t r = 0; r < length_; ++r)
-          for (std::int64_t c = 0; c < columns; ++c)
-            advance(totals[c], y[first + r * stride + c], x[first + r * stride + c], f);
-      });
+    with_function([&](auto f) {
+      for (std::int64_t r = 0; r < length_; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) advance(totals[c], y[r * stride + c], x[r * stride + c], f);
+    });
   }
 
   // Calls use(f) with the function that combines totals; integers wrap.
@@ -145,6 +178,7 @@ class PrefixKernel final : public Kernel {
   bool exclusive_, reverse_;
   std::int64_t length_, inner_, outer_;
   decltype(running_loops<T>(Isa::kBaseline)) loops_;
+  const LoopTables& tables_;
 };
 
 // nullopt if the expression is not such a reduction along an axis of the output.

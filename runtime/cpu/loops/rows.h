@@ -51,13 +51,15 @@ struct RowLoops {
   // >= 1; null factors are ones. d overlaps none of s[t].
   void (*taps_maximum)(float* d, const float* const* s, Count taps, Count n);
   void (*taps_sum)(float* d, const float* const* s, Count taps, Count n, const float* factor);
-  // Short windows of some rows at once, of which those behind an end count as `rows` have -infinity or zeros there:
-  //   y[q] = maximum, or sum times factor[q], of rows[r][q * stride + t - before] for r < count and t < taps, for each q < n
-  // of numbers r[0] to r[size - 1]; the rows first. A stride of 1 or 2. Null: without vectors that have masks.
+  // Short windows of an image: for each row p < rows of results and q < n
+  //   y[p * n + q] = maximum, or sum times factors[counts[p]][q], of x[(first[p] + r * apart) * size + q * stride + t - before]
+  // for r < counts[p] and t < taps, the rows first; elements outside of a row are -infinity or zeros. 1 to 3 taps, a stride of
+  // 1 or 2, counts from 1. Null: without vectors that have masks.
   struct ShortWindows {
-    const float* const* rows;
-    Count count, size, taps, stride, before, n;
-    const float* factor;  // null: maxima
+    const float* x;
+    const Count *first, *counts;
+    Count apart, size, taps, stride, before, rows, n;
+    const float* const* factors;  // null: maxima
   };
   void (*short_windows)(float* y, const ShortWindows& windows);
   // Windows of rows, for each result q < columns of each row p < rows of each output o < outputs:

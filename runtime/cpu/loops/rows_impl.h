@@ -292,52 +292,65 @@ void taps_sum(float* d, const float* const* s, Count taps, Count n, const float*
 }
 
 #if REWRIGHT_VECTOR_BYTES == 64
-// Elements `from` to `from` + 15 of a row, those outside of it as `filler`.
-inline V load_inside(const float* row, Count size, Count from, V filler) {
-  const Count low = std::clamp<Count>(-from, 0, kLanes), high = std::clamp<Count>(size - from, 0, kLanes);
-  const auto lanes = static_cast<__mmask16>(((1u << high) - 1) & ~((1u << low) - 1));
-  const auto address =
-      reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(from * static_cast<Count>(sizeof(float)));
-  return (V)_mm512_mask_loadu_ps((__m512)filler, lanes, reinterpret_cast<const float*>(address));
-}
+// Elements `from` to `from` + 15 of rows, those outside of a row as `filler`.
+struct PartOfRow {
+  Count from = 0;
+  __mmask16 lanes = 0;
+  PartOfRow(Count size, Count start) : from(start) {
+    const Count low = std::clamp<Count>(-start, 0, kLanes), high = std::clamp<Count>(size - start, 0, kLanes);
+    lanes = static_cast<__mmask16>(((1u << high) - 1) & ~((1u << low) - 1));
+  }
+  V load(const float* row, V filler) const {
+    const auto address =
+        reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(from * static_cast<Count>(sizeof(float)));
+    return (V)_mm512_mask_loadu_ps((__m512)filler, lanes, reinterpret_cast<const float*>(address));
+  }
+};
 template <bool kMaximum>
 inline V combine(V x, V y) {
   if constexpr (kMaximum) return larger(x, y);
   return x + y;
 }
-template <bool kMaximum, Count kStride>
+template <bool kMaximum, Count kStride, Count kTaps>
 void short_windows_of(float* y, const RowLoops::ShortWindows& w) {
+  constexpr Count kParts = kStride == 1 ? kTaps : 2 * ((kTaps + 1) / 2);
   const V filler = V{} + (kMaximum ? -std::numeric_limits<float>::infinity() : 0.0f);
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   for (Count q = 0; q < w.n; q += kLanes) {
-    V all = filler;
-    for (Count t = 0; t < w.taps; t += kStride) {
-      const Count from = q * kStride + t - w.before;
-      V first = load_inside(w.rows[0], w.size, from, filler), second = filler;
-      if constexpr (kStride == 2) second = load_inside(w.rows[0], w.size, from + kLanes, filler);
-      for (Count r = 1; r < w.count; ++r) {
-        first = combine<kMaximum>(load_inside(w.rows[r], w.size, from, filler), first);
-        if constexpr (kStride == 2) second = combine<kMaximum>(load_inside(w.rows[r], w.size, from + kLanes, filler), second);
+    const Count start = q * kStride - w.before, left = std::min(w.n - q, kLanes);
+    const auto part = [&](Count k) { return PartOfRow(w.size, start + (kStride == 1 ? k : k / 2 * 2 + k % 2 * kLanes)); };
+    const PartOfRow parts[4] = {part(0), part(1), part(2), part(3)};
+    const auto written = static_cast<__mmask16>((1u << left) - 1);
+    for (Count p = 0; p < w.rows; ++p) {
+      const float* row = w.x + w.first[p] * w.size;
+      V rows[kParts];
+      for (Count k = 0; k < kParts; ++k) rows[k] = parts[k].load(row, filler);
+      for (Count r = 1; r < w.counts[p]; ++r) {
+        row += w.apart * w.size;
+        for (Count k = 0; k < kParts; ++k) rows[k] = combine<kMaximum>(parts[k].load(row, filler), rows[k]);
       }
-      if constexpr (kStride == 1) {
-        all = t == 0 ? first : combine<kMaximum>(first, all);
-      } else {
-        const auto one = (V)_mm512_permutex2var_ps((__m512)first, even, (__m512)second);
-        all = t == 0 ? one : combine<kMaximum>(one, all);
-        if (t + 1 < w.taps) all = combine<kMaximum>((V)_mm512_permutex2var_ps((__m512)first, odd, (__m512)second), all);
-      }
+      const auto tap = [&](Count t) {
+        if constexpr (kStride == 1)
+          return rows[t];
+        else
+          return (V)_mm512_permutex2var_ps((__m512)rows[t / 2 * 2], t % 2 == 0 ? even : odd, (__m512)rows[t / 2 * 2 + 1]);
+      };
+      V all = tap(0);
+      for (Count t = 1; t < kTaps; ++t) all = combine<kMaximum>(tap(t), all);
+      if constexpr (!kMaximum) all *= (V)_mm512_maskz_loadu_ps(written, w.factors[w.counts[p]] + q);
+      _mm512_mask_storeu_ps(y + p * w.n + q, written, (__m512)all);
     }
-    const Count left = w.n - q;
-    if (left >= kLanes)
-      store(y + q, kMaximum ? all : all * load(w.factor + q));
-    else
-      store_some(y + q, kMaximum ? all : all * load_some(w.factor + q, left), left);
   }
 }
+template <bool kMaximum>
+void short_windows_for(float* y, const RowLoops::ShortWindows& w) {
+  if (w.taps == 1) return w.stride == 1 ? short_windows_of<kMaximum, 1, 1>(y, w) : short_windows_of<kMaximum, 2, 1>(y, w);
+  if (w.taps == 2) return w.stride == 1 ? short_windows_of<kMaximum, 1, 2>(y, w) : short_windows_of<kMaximum, 2, 2>(y, w);
+  w.stride == 1 ? short_windows_of<kMaximum, 1, 3>(y, w) : short_windows_of<kMaximum, 2, 3>(y, w);
+}
 void short_windows(float* y, const RowLoops::ShortWindows& w) {
-  if (w.factor == nullptr) return w.stride == 1 ? short_windows_of<true, 1>(y, w) : short_windows_of<true, 2>(y, w);
-  w.stride == 1 ? short_windows_of<false, 1>(y, w) : short_windows_of<false, 2>(y, w);
+  w.factors == nullptr ? short_windows_for<true>(y, w) : short_windows_for<false>(y, w);
 }
 #else
 constexpr void (*short_windows)(float*, const RowLoops::ShortWindows&) = nullptr;

@@ -106,7 +106,7 @@ inline T fold(const T* a, Count n, T identity, F f) {
 struct Plus {
   template <class T>
   static T identity(T) {
-    return T(0);
+    return T{};
   }
   template <class T>
   T operator()(T x, T y) const {
@@ -119,7 +119,7 @@ struct Plus {
 struct Times {
   template <class T>
   static T identity(T) {
-    return T(1);
+    return T{} + 1;
   }
   template <class T>
   T operator()(T x, T y) const {
@@ -154,21 +154,24 @@ T fold_row(const T* a, Count n) {
   return fold(a, n, F::identity(n > 0 ? a[0] : T()), F());
 }
 
-// Rows that fill no more than kColumns of the lanes that `fold` has, some of them at once.
-constexpr Count kRowsAtOnce = 16;
+// Rows that fill no more than kColumns of the lanes that `fold` has, as many at once as a vector has elements.
+template <class T>
+constexpr Count kRowsAtOnce = REWRIGHT_VECTOR_BYTES / sizeof(T);
 template <Count kColumns, class T, class F>
 inline void fold_some_rows(T* d, const T* a, Count n) {
+  typedef T Rows __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
   constexpr F f{};
-  T lanes[kColumns][kRowsAtOnce], identity[kRowsAtOnce];
-  for (Count r = 0; r < kRowsAtOnce; ++r) identity[r] = F::identity(a[r * n]);
-  for (Count c = 0; c < n; ++c)
-    for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = f(f(identity[r], a[r * n + c]), identity[r]);
-  for (Count c = n; c < kColumns; ++c)
-    for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = identity[r];
+  const auto column = [&](Count c) {
+    Rows v{};
+    for (Count r = 0; r < kRowsAtOnce<T>; ++r) v[r] = a[r * n + c];
+    return v;
+  };
+  Rows lanes[kColumns];
+  const Rows identity = F::identity(column(0));
+  for (Count c = 0; c < kColumns; ++c) lanes[c] = c < n ? f(f(identity, column(c)), identity) : identity;
   for (Count width = kColumns / 2; width > 0; width /= 2)
-    for (Count c = 0; c < width; ++c)
-      for (Count r = 0; r < kRowsAtOnce; ++r) lanes[c][r] = f(lanes[c][r], lanes[c + width][r]);
-  for (Count r = 0; r < kRowsAtOnce; ++r) d[r] = lanes[0][r];
+    for (Count c = 0; c < width; ++c) lanes[c] = f(lanes[c], lanes[c + width]);
+  std::memcpy(d, lanes, sizeof(Rows));
 }
 template <class T, class F>
 void fold_rows(T* d, const T* a, Count rows, Count n) {
@@ -179,7 +182,7 @@ void fold_rows(T* d, const T* a, Count rows, Count n) {
                               : nullptr;
   Count r = 0;
   if (some != nullptr)
-    for (; r + kRowsAtOnce <= rows; r += kRowsAtOnce) some(d + r, a + r * n, n);
+    for (; r + kRowsAtOnce<T> <= rows; r += kRowsAtOnce<T>) some(d + r, a + r * n, n);
   for (; r < rows; ++r) d[r] = fold_row<T, F>(a + r * n, n);
 }
 
