@@ -136,7 +136,10 @@ struct Larger {
   }
   template <class T>
   T operator()(T x, T y) const {
-    return (x > y) | (x != x) ? x : y;
+    if constexpr (std::is_arithmetic_v<T>)
+      return x > y || x != x ? x : y;  // chains of these are faster so
+    else
+      return (x > y) | (x != x) ? x : y;
   }
 };
 struct Smaller {
@@ -146,7 +149,10 @@ struct Smaller {
   }
   template <class T>
   T operator()(T x, T y) const {
-    return (x < y) | (x != x) ? x : y;
+    if constexpr (std::is_arithmetic_v<T>)
+      return x < y || x != x ? x : y;  // chains of these are faster so
+    else
+      return (x < y) | (x != x) ? x : y;
   }
 };
 template <class T, class F>
