@@ -37,6 +37,7 @@ verifier/checker
 generator/enumeration
 generator/pruning
 generator/writing
+generator/partial
 generator/run
 optimizer/integer_program
 optimizer/limits

@@ -38,6 +38,7 @@ class Configurator {
     if (item.name == "weights") return add_weights(item);
     if (item.name == "numbers") return add_numbers(item);
     if (item.name == "variables") return add_variables(item);
+    if (item.name == "corrections") return add_corrections(item);
     OperatorArguments arguments(item);
     if (const AddOperator add_named = find_named_operator(item.name)) return add_named(arguments, c_.choices, leaves_);
     const auto alias = kNames.find(item.name);
@@ -90,6 +91,16 @@ class Configurator {
       for (const ListedOperator& inner : parse_operator_list(text)) add(inner);
       for (std::size_t n = before; n < c_.choices.size(); ++n) c_.choices[n].weights_only = true;
     }
+  }
+
+  // One image and one weight of each kind. Sizes are larger than otherwise, and there are three assignments of them: which
+  // positions agree has to be told as a function of the sizes.
+  void add_corrections(const ListedOperator& item) {
+    OperatorArguments(item).finish();
+    c_.corrections = true;
+    c_.symbols = {{"N", {1, 2, 1}}, {"C", {1, 2, 1}}, {"H", {4, 5, 6}}, {"W", {5, 4, 6}}, {"M", {2, 5, 3}}, {"K", {2, 1, 2}}};
+    leaves_.one_even_image = true;
+    leaves_.weight_variables = 1;
   }
 
   // Scalars, in addition to the 0 and 1 that sums and products add.

@@ -14,6 +14,12 @@
 
 namespace rewright::generator {
 
+// An operator of one operand, applied to a result.
+struct Step {
+  const Operator* op;
+  Attributes attributes;
+};
+
 // An operator that may be applied, with its attributes for operands of given types.
 struct Choice {
   static constexpr int kMostOperands = 3;  // without parameters
@@ -29,6 +35,9 @@ struct Choice {
   bool no_arrays = false;     // operands have at most one element or are no constants: arrays are kernels and matrices
   bool weights_only = false;  // applied only to values computed from weights
   std::vector<std::uint32_t> parameters{};  // leaves that are appended to the operands, the same in every application
+  // Steps on the result of the operator on operands of these types; all of them count as one operator. They apply wherever
+  // `attributes` has a value.
+  std::function<std::vector<Step>(std::span<const TensorType>)> further{};
 };
 
 struct Configuration {
@@ -38,6 +47,8 @@ struct Configuration {
   // Values computed from weights alone cost nothing at run time. Graphs of at most this many operators on weights therefore
   // count as leaves. 0: they count like others.
   std::size_t weight_operators = 0;
+  // Graphs that agree with an operator on a part of the positions are corrected and become rules (generator/partial/).
+  bool corrections = false;
   // The values of each symbol, one for each assignment of sizes. They differ between assignments, so that an equation does not
   // hold by coincidence of sizes.
   struct Symbol {

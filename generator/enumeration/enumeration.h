@@ -94,6 +94,8 @@ class Enumeration {
   // The elements of all outputs; false if one is not in the field. Thread-safe.
   bool evaluate(const Application& application, Forms::Scratch& scratch, Residue* results) const;
   double cost_of(const Application& application) const;  // with its operands
+  // The elements of a class, of all assignments of sizes; not after release_elements().
+  std::span<const Residue> elements(ClassId c) const { return elements_[c]; }
 
   // The number of applications that this one of the last level represents, by renaming variables within their groups.
   double renamings(const Application& application) const;

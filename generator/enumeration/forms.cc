@@ -110,6 +110,14 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
       form->outputs.clear();
       form->activation = compile(*choice.activation, choice.activation->defaults(), results, form->outputs);
     }
+    if (choice.further) form->further = choice.further(types);
+    for (Step& step : form->further) {
+      const std::vector<TypeId> results = std::move(form->outputs);
+      form->outputs.clear();
+      const TensorType result = types_[results.at(0)].type;
+      step.attributes = step.op->normalized(std::move(step.attributes), Inputs::of(std::span(&result, 1)).types_only());
+      form->further_programs.push_back(compile(*step.op, step.attributes, results, form->outputs));
+    }
   } catch (const Error&) {  // ill-typed, or without a meaning in the field
     return nullptr;
   }
@@ -119,6 +127,8 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
   }
   for (const TypeId t : operands) form->cost += static_cast<double>(types_[t].elements);
   form->cost += static_cast<double>(form->results) + form->program.operation_count() + form->activation.operation_count();
+  for (const Program& program : form->further_programs)
+    form->cost += 2 * static_cast<double>(program.result_count()) + program.operation_count();
   return form;
 }
 
@@ -156,7 +166,20 @@ bool Forms::evaluate(const Form& form, std::span<const Residue* const> operands,
     }
     operands = all;
   }
-  if (!choice.activation) return form.program.run(operands, LawfulField(key), scratch.registers, results);
+  if (!choice.activation && form.further.empty())
+    return form.program.run(operands, LawfulField(key), scratch.registers, results);
+  if (!form.further.empty()) {
+    std::vector<Residue> from(form.program.result_count()), to;
+    if (!form.program.run(operands, LawfulField(key), scratch.registers, from.data())) return false;
+    for (const Program& program : form.further_programs) {
+      const Residue* const between[] = {from.data()};
+      to.resize(program.result_count());
+      if (!program.run(between, LawfulField(key), scratch.registers, to.data())) return false;
+      std::swap(from, to);
+    }
+    std::copy(from.begin(), from.end(), results);
+    return true;
+  }
   scratch.intermediate.resize(std::max(scratch.intermediate.size(), form.program.result_count()));
   if (!form.program.run(operands, LawfulField(key), scratch.registers, scratch.intermediate.data())) return false;
   const Residue* const between[] = {scratch.intermediate.data()};

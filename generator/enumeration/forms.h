@@ -36,6 +36,8 @@ struct Form {
   std::vector<TypeId> operands, outputs;    // operands: without parameters
   std::vector<std::size_t> output_offsets;  // where each output begins in the results
   Program program, activation;              // activation: applied to the results of `program`, if the choice has one
+  std::vector<Step> further;                // normalized, with symbolic sizes
+  std::vector<Program> further_programs;    // of each of them
   std::size_t results = 0;                  // elements of all outputs
   double cost = 0;                          // estimate from operations and from elements read and written
 };

@@ -40,6 +40,7 @@ class Leaves {
   bool adds = false, multiplies = false;  // then 0 and 1 are added as neutral elements
   bool other_channels = false;            // convolutions have K output channels instead of the C of their inputs
   std::size_t weight_variables = 3;       // the most of each kind
+  bool one_even_image = false;            // images: one, of even sizes other than its channels
   std::vector<Indices> shapes;            // variables of these shapes instead of matrices
   std::size_t variables_of_shape = 3;     // how many of each of them
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "generator/enumeration/fold.h"
+
 namespace rewright::generator {
 
 namespace {
@@ -63,46 +65,62 @@ void add_elementwise(OperatorArguments& arguments, std::vector<Choice>& choices,
   choices.push_back(std::move(choice));
 }
 
+// The choice of one convolution, without a name for what is usual.
+Choice convolution(const KernelSize& size, const Index& stride, std::int64_t dilation, const Indices& pads, std::string name) {
+  const Operator& op = operator_named("Conv");
+  if (dilation != 1) name += " dilation " + std::to_string(dilation);
+  Choice choice{std::move(name), &op, 2, {}};
+  choice.data_first = true;
+  choice.attributes = [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
+    if (in[0].rank() != 4 || in[1].rank() != 4) return {};
+    if (!(in[1].shape[2] == Index(size.height)) || !(in[1].shape[3] == Index(size.width))) return {};
+    for (const Index& group : {Index(1), Index(2), in[0].shape[1]})
+      if (in[1].shape[1] * group == in[0].shape[1])
+        return {attributes_of(op, {{"strides", Indices{stride, stride}},
+                                   {"dilations", Indices{dilation, dilation}},
+                                   {"pads_begin", pads},
+                                   {"pads_end", pads},
+                                   {"group", group}})};
+    return {};
+  };
+  return choice;
+}
+
 void add_convolutions(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves) {
   const auto kernels = arguments.texts("kernel", {"3"}), strides = arguments.texts("stride", {"1"});
+  const auto dilations = arguments.texts("dilation", {"1"});
   const auto paddings = arguments.texts("padding", {"same"}), activations = arguments.texts("activation", {"none"});
   const std::vector<bool> biases = arguments.truths("bias", "false");
   own_output_channels(arguments);
   arguments.finish();
   leaves.images = true;
-  const Operator& op = operator_named("Conv");
+  const auto add = [&](const std::string& k, const std::string& s, const std::string& p, const std::string& d,
+                       const std::string& activation, bool bias) {
+    const KernelSize size = parse_kernel(k, "kernel of conv2d");
+    const std::int64_t dilation = parse_integer(d, "dilation of conv2d");
+    Indices pads = parse_padding(p, size, "conv2d");
+    for (Index& pad : pads) pad *= dilation;
+    leaves.kernels.insert(size);
+    Choice choice =
+        convolution(size, parse_integer(s, "stride of conv2d"), dilation, pads, "Conv " + k + " stride " + s + " " + p);
+    if (bias) {
+      leaves.channel_biases = true;
+      choice.arity = 3;
+      choice.name += " bias";
+    }
+    if (activation == "relu") {
+      choice.activation = &operator_named("Relu");
+      choice.name += " relu";
+    } else if (activation != "none") {
+      wrong_operators("activation of conv2d is \"" + activation + "\", must be none or relu");
+    }
+    choices.push_back(std::move(choice));
+  };
   for (const std::string& k : kernels)
     for (const std::string& s : strides)
       for (const std::string& p : paddings)
-        for (const auto& [activation, bias] : pairs(activations, biases)) {
-          const KernelSize size = parse_kernel(k, "kernel of conv2d");
-          const Index stride = parse_integer(s, "stride of conv2d");
-          const Indices pads = parse_padding(p, size, "conv2d");
-          leaves.kernels.insert(size);
-          Choice choice{"Conv " + k + " stride " + s + " " + p, &op, 2, {}};
-          if (bias) {
-            leaves.channel_biases = true;
-            choice.arity = 3;
-            choice.name += " bias";
-          }
-          if (activation == "relu") {
-            choice.activation = &operator_named("Relu");
-            choice.name += " relu";
-          } else if (activation != "none") {
-            wrong_operators("activation of conv2d is \"" + activation + "\", must be none or relu");
-          }
-          choice.data_first = true;
-          choice.attributes = [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
-            if (in[0].rank() != 4 || in[1].rank() != 4) return {};
-            if (!(in[1].shape[2] == Index(size.height)) || !(in[1].shape[3] == Index(size.width))) return {};
-            for (const Index& group : {Index(1), Index(2), in[0].shape[1]})
-              if (in[1].shape[1] * group == in[0].shape[1])
-                return {attributes_of(
-                    op, {{"strides", Indices{stride, stride}}, {"pads_begin", pads}, {"pads_end", pads}, {"group", group}})};
-            return {};
-          };
-          choices.push_back(std::move(choice));
-        }
+        for (const std::string& d : dilations)
+          for (const auto& [activation, bias] : pairs(activations, biases)) add(k, s, p, d, activation, bias);
 }
 
 // In inference form, with its own parameters. Without a shift it is a scale by channel.
@@ -224,7 +242,8 @@ struct NamedOperator {
   AddOperator add;
 };
 
-constexpr std::array<NamedOperator, 11> kNamedOperators = {{
+constexpr std::array<NamedOperator, 12> kNamedOperators = {{
+    {"fold", add_folds},
     {"conv2d", add_convolutions},
     {"batchnorm", add_batch_norm},
     {"pool2d_avg", add_pools},

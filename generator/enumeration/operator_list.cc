@@ -10,7 +10,7 @@ namespace {
 
 // "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants; "matrices" is that
 // without convolutions.
-constexpr std::array<OperatorSet, 8> kSets = {{
+constexpr std::array<OperatorSet, 9> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
@@ -26,6 +26,11 @@ constexpr std::array<OperatorSet, 8> kSets = {{
     {"sum-product",
      "matmul,Add,Sub,Mul,ReduceSum(axes=[0]|[1]),ReduceMean(axes=[0]|[1]),transpose,"
      "variables(shape=[M,K]|[K,K]|[M,1]|[1,K],each=2)"},
+    {"partial",
+     "corrections,conv2d(kernel=3,padding=same|valid,dilation=1|2,bias=true,outputs=own),"
+     "fold(from=2|3|2x3,to=0,part=outer|inner),fold(from=0,to=2|3|2x3,part=outer,place=outer|inner),"
+     "AveragePool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1],count_include_pad=true|false),"
+     "MaxPool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1]),Pad(pads_begin=[0,0,1,1],pads_end=[0,0,1,1])"},
     {"functions", "Add,Sub,Mul,Div,Neg,Reciprocal,Exp,Log,Sqrt,Abs,Sigmoid,Tanh,Max,variables(shape=[M,K],each=2)"},
 }};
 
@@ -77,7 +82,8 @@ std::vector<ListedOperator> parse_operator_list(std::string_view text) {
       if (!item.arguments.empty()) wrong_operators("the set all has no arguments");
       for (const OperatorSet& set : kSets)
         for (ListedOperator& inner : parse_operator_list(set.operators))
-          if (inner.name != "variables") items.push_back(std::move(inner));  // the others need their own
+          if (inner.name != "variables" && inner.name != "corrections")
+            items.push_back(std::move(inner));  // the others need their own
       continue;
     }
     const auto set = std::find_if(kSets.begin(), kSets.end(), [&](const OperatorSet& s) { return s.name == item.name; });

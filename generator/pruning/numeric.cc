@@ -92,6 +92,8 @@ class Evaluator {
     }
     Tensor result = interpret(*choice.op, substitute(form.attributes, sizes_), operands).at(m.output);
     if (choice.activation) result = interpret(*choice.activation, choice.activation->defaults(), std::span(&result, 1)).at(0);
+    for (const Step& step : form.further)
+      result = interpret(*step.op, substitute(step.attributes, sizes_), std::span(&result, 1)).at(0);
     return result;
   }
 

@@ -106,7 +106,7 @@ class Reader {
     const Attributes normal = op.normalized(attributes, Inputs::of(std::span<const TensorType>(symbolic)).types_only());
     const auto& choices = forms_.configuration().choices;
     for (std::uint32_t c = 0; c < choices.size(); ++c) {
-      if (choices[c].op != &op || choices[c].activation || choices[c].arity != types.size()) continue;
+      if (choices[c].op != &op || choices[c].activation || choices[c].further || choices[c].arity != types.size()) continue;
       for (const FormId f : forms_.find(c, types)) {
         const Form& form = forms_.form(f);
         if (!(form.attributes == normal)) continue;

@@ -1,5 +1,6 @@
 #include "generator/run/generator.h"
 
+#include "generator/partial/partial.h"
 #include "generator/pruning/numeric.h"
 #include "generator/pruning/selection.h"
 #include "generator/run/rule_selection.h"
@@ -19,6 +20,42 @@ std::string identity(const GenerateOptions& options) {
   return text;
 }
 
+// Graphs that agree with an operator on a part of the positions, corrected. Every process finds all of them.
+Generated generate_corrected(const GenerateOptions& options, Forms& forms) {
+  if (!options.state.empty())
+    throw Error(ErrorCode::kUsage, "a search for corrections keeps no state", "--resume",
+                "it takes a minute or two: run it without");
+  const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
+    if (options.progress) options.progress(stage, fraction, note);
+  };
+  Enumeration enumeration(forms, {.operators = options.max_operators + 1,
+                                  .key = options.seed,
+                                  .threads = options.threads,
+                                  .memory = options.memory,
+                                  .stop = options.stop,
+                                  .progress = [&](std::size_t operators, std::size_t applications) {
+                                    report("enumerating " + std::to_string(operators) + " operators", 0,
+                                           std::to_string(applications) + " applications");
+                                  }});
+  enumeration.run();
+  const std::vector<PartialEquivalence> found = partial_equivalences(enumeration);
+  PartialRules rules = partial_rules(enumeration, found,
+                                     {.writer = {.seed = options.seed, .prove = options.prove},
+                                      .threads = options.threads,
+                                      .stop = options.stop,
+                                      .progress = [&](double fraction, std::size_t count) {
+                                        report("correcting", fraction, std::to_string(count) + " rules");
+                                      }});
+  Generated result;
+  result.graphs = static_cast<double>(enumeration.members().size());
+  result.fingerprints = enumeration.classes().size();
+  result.candidates = found.size();
+  result.rules = std::move(rules.rules);
+  result.pruned = std::move(rules.pruned);
+  result.complete = enumeration.complete() && !options.stop.stop_requested();
+  return result;
+}
+
 }  // namespace
 
 Generated generate(const GenerateOptions& options) {
@@ -32,6 +69,7 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
                 "--max-operators");
   const Configuration configuration = configure(options.operators);
   Forms forms(configuration);
+  if (configuration.corrections) return generate_corrected(options, forms);
   const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
     if (options.progress) options.progress(stage, fraction, note);
   };

@@ -105,6 +105,7 @@ class SideWriter {
         node(*choice.op, typing_.attributes[at], std::move(inputs), static_cast<std::uint32_t>(form->outputs.size()));
     if (choice.activation)
       number = node(*choice.activation, literals(choice.activation->defaults()), {PatternValue::node(number)});
+    for (const Step& step : form->further) number = node(*step.op, literals(step.attributes), {PatternValue::node(number)});
     applications_[{e.number, e.variant, e.arguments}] = number;
     return PatternValue::node(number, e.output);
   }

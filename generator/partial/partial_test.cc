@@ -1,0 +1,1 @@
+#include "generator/partial/partial.h"
