@@ -14,7 +14,7 @@
 
 namespace rewright::generator {
 
-// An operator of one operand, applied to a result.
+// An operator applied to all results of another.
 struct Step {
   const Operator* op;
   Attributes attributes;

@@ -44,6 +44,13 @@ std::optional<Index> half_of(const Index& size) {
 
 std::vector<Step> steps(const Fold& fold, const TensorType& type) {
   const std::size_t parts = fold.from.size();
+  if (parts == 1 && fold.outer_part && fold.outer_place) {  // the halves, one after the other
+    const std::optional<Index> half = half_of(type.shape[fold.from[0]]);
+    if (!half) return {};
+    const Operator &split = operator_named("Split"), &concat = operator_named("Concat");
+    return {{&split, attributes_of(split, {{"axis", Index(fold.from[0])}, {"sizes", Indices{*half, *half}}})},
+            {&concat, attributes_of(concat, {{"axis", Index(fold.to[0])}})}};
+  }
   Indices split, joined = type.shape;
   std::vector<std::size_t> place(parts), rest(type.rank());  // where parts, and what is left of axes, are after the split
   for (std::size_t axis = 0; axis < type.rank(); ++axis) {
@@ -82,10 +89,11 @@ void add_folds(OperatorArguments& arguments, std::vector<Choice>& choices, Leave
   leaves.images = true;
   const auto add = [&](const std::string& source, const std::string& target, bool part, bool place) {
     const Fold fold = parse_fold(source, target, part, place);
+    const bool halves = fold.from.size() == 1 && part && place;
     const std::size_t axes =
         1 + std::max(*std::max_element(fold.from.begin(), fold.from.end()), *std::max_element(fold.to.begin(), fold.to.end()));
     Choice choice{"Fold " + source + " into " + target + (part ? "" : " alternating") + (place ? "" : " interleaved"),
-                  &operator_named("Reshape"),
+                  &operator_named(halves ? "Split" : "Reshape"),
                   1,
                   {}};
     choice.data_first = true;

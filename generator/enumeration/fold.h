@@ -20,7 +20,8 @@ struct Fold {
 // Half of a size; nullopt if it cannot be halved as an expression.
 std::optional<Index> half_of(const Index& size);
 
-// A reshape that splits axes, a transpose and a reshape that joins axes; none where an axis cannot be halved.
+// A split and a concatenation where halves stay whole; else a reshape that splits axes, a transpose and a reshape that joins
+// axes. None where an axis cannot be halved.
 std::vector<Step> steps(const Fold& fold, const TensorType& type);
 
 // fold(from=2|2x3,to=0,part=outer|inner,place=outer|inner)

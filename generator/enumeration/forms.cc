@@ -114,8 +114,15 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
     for (Step& step : form->further) {
       const std::vector<TypeId> results = std::move(form->outputs);
       form->outputs.clear();
-      const TensorType result = types_[results.at(0)].type;
-      step.attributes = step.op->normalized(std::move(step.attributes), Inputs::of(std::span(&result, 1)).types_only());
+      std::vector<TensorType> between;
+      form->further_offsets.emplace_back();
+      for (std::size_t offset = 0; const TypeId t : results) {
+        between.push_back(types_[t].type);
+        form->further_offsets.back().push_back(offset);
+        offset += types_[t].elements;
+      }
+      step.attributes =
+          step.op->normalized(std::move(step.attributes), Inputs::of(std::span<const TensorType>(between)).types_only());
       form->further_programs.push_back(compile(*step.op, step.attributes, results, form->outputs));
     }
   } catch (const Error&) {  // ill-typed, or without a meaning in the field
@@ -171,10 +178,11 @@ bool Forms::evaluate(const Form& form, std::span<const Residue* const> operands,
   if (!form.further.empty()) {
     std::vector<Residue> from(form.program.result_count()), to;
     if (!form.program.run(operands, LawfulField(key), scratch.registers, from.data())) return false;
-    for (const Program& program : form.further_programs) {
-      const Residue* const between[] = {from.data()};
-      to.resize(program.result_count());
-      if (!program.run(between, LawfulField(key), scratch.registers, to.data())) return false;
+    for (std::size_t s = 0; s < form.further.size(); ++s) {
+      std::vector<const Residue*> between;
+      for (const std::size_t offset : form.further_offsets[s]) between.push_back(&from[offset]);
+      to.resize(form.further_programs[s].result_count());
+      if (!form.further_programs[s].run(between, LawfulField(key), scratch.registers, to.data())) return false;
       std::swap(from, to);
     }
     std::copy(from.begin(), from.end(), results);

@@ -38,8 +38,9 @@ struct Form {
   Program program, activation;              // activation: applied to the results of `program`, if the choice has one
   std::vector<Step> further;                // normalized, with symbolic sizes
   std::vector<Program> further_programs;    // of each of them
-  std::size_t results = 0;                  // elements of all outputs
-  double cost = 0;                          // estimate from operations and from elements read and written
+  std::vector<std::vector<std::size_t>> further_offsets;  // where each of its operands begins in the results before
+  std::size_t results = 0;                                // elements of all outputs
+  double cost = 0;                                        // estimate from operations and from elements read and written
 };
 
 // A copy has the same types and forms under the same numbers.

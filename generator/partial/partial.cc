@@ -61,11 +61,12 @@ class Generalization {
     kernels();
     fields();
     std::vector<Rule> result;
-    while (!chain_.empty() && result.empty()) {
+    while (result.empty()) {
       if (auto rule = proved(chain_.back())) result.push_back(std::move(*rule));
-      if (result.empty()) chain_.pop_back();
+      if (!result.empty()) break;
+      if (chain_.size() == 1) return result;
+      chain_.resize((chain_.size() + 1) / 2);  // few attempts: a proof that is not found takes longest
     }
-    if (result.empty()) return result;
     if (const auto without = without_optional(chain_.back()))
       if (auto rule = proved(*without)) result.push_back(std::move(*rule));
     return result;
@@ -78,8 +79,12 @@ class Generalization {
   }
 
   bool holds(const Statement& statement) const {
-    const std::optional<Rule> rule = statements_.rule(statement);
+    std::vector<Condition> needs;
+    std::optional<Rule> rule = statements_.rule(statement, statements_.repairs(), &needs);
     if (!rule) return false;
+    // The prover finds out which of these are to be conditions, as that an image has two rows. Equal sizes are none.
+    for (Condition& need : needs)
+      if (need.relation != Condition::Relation::kEqual) rule->conditions.push_back(std::move(need));
     InstanceSampler sampler(*rule, options_.seed);
     std::mt19937_64 random(options_.seed);
     int compared = 0;
@@ -87,7 +92,6 @@ class Generalization {
       const auto instance = sampler.sample(kAttempts);
       if (!instance) return false;
       const auto difference = compare_sides(*rule, *instance, n, random);
-      // The prover adds the conditions that the target needs to be well-typed, as that an image has two rows.
       if (difference && difference->kind != SideDifference::Kind::kIllTyped) return false;
       compared += !difference;
     }

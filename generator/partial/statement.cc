@@ -111,13 +111,16 @@ class PartialStatements::Side {
     for (const PatternValue& v : inputs) types.push_back(type(v));
     const Inputs in = Inputs::of(std::span<const TensorType>(types)).types_only();
     attributes = op.normalized(std::move(attributes), in);
-    types_.push_back(op.define(attributes, in).outputs().at(0).type);
-    pattern_.nodes.push_back({&op, literals_of(attributes), inputs, 1});
+    const Definition d = op.define(attributes, in);
+    for (const Requirement& r : d.requirements()) needs_.push_back(r.condition);
+    types_.emplace_back();
+    for (const Output& output : d.outputs()) types_.back().push_back(output.type);
+    pattern_.nodes.push_back({&op, literals_of(attributes), inputs, static_cast<std::uint32_t>(d.outputs().size())});
     return PatternValue::node(static_cast<std::uint32_t>(pattern_.nodes.size() - 1));
   }
 
   TensorType type(const PatternValue& v) const {
-    if (v.kind == PatternValue::Kind::kNode) return types_[v.number];
+    if (v.kind == PatternValue::Kind::kNode) return types_[v.number][v.output];
     return {DataType::kFloat, statement_.shapes[present_[v.number]]};
   }
 
@@ -142,7 +145,12 @@ class PartialStatements::Side {
       const std::vector<Attributes> variants = choice.attributes(types);
       if (form.variant >= variants.size()) throw Error(ErrorCode::kUnsupported, "sizes that " + choice.name + " cannot have");
       PatternValue result = add(*choice.op, variants[form.variant], inputs);
-      for (const Step& step : choice.further(types)) result = add(*step.op, step.attributes, {result});
+      for (const Step& step : choice.further(types)) {
+        std::vector<PatternValue> results;
+        for (std::uint32_t o = 0; o < types_[result.number].size(); ++o)
+          results.push_back(PatternValue::node(result.number, o));
+        result = add(*step.op, step.attributes, results);
+      }
       return known_[number] = result;
     }
     return known_[number] = add(*choice.op, statement_.attributes.at(number), inputs);
@@ -218,6 +226,9 @@ class PartialStatements::Side {
     return add(*s.op, std::move(s.attributes), s.operands);
   }
 
+  // The conditions under which it is well-typed.
+  const std::vector<Condition>& needs() const { return needs_; }
+
   Pattern finish(const PatternValue& root) {
     pattern_.outputs = {root};
     return canonical(pattern_);
@@ -237,7 +248,8 @@ class PartialStatements::Side {
   const Statement& statement_;
   std::vector<std::uint32_t> present_;  // the leaves that are inputs
   Pattern pattern_;
-  std::vector<TensorType> types_;  // of each node
+  std::vector<std::vector<TensorType>> types_;  // of each node
+  std::vector<Condition> needs_;
   std::map<std::uint32_t, PatternValue> known_;
 };
 
@@ -374,7 +386,8 @@ Rule PartialStatements::frame(const Statement& statement) const {
   return rule;
 }
 
-std::optional<Rule> PartialStatements::rule(const Statement& statement, const Repairs& repairs) const {
+std::optional<Rule> PartialStatements::rule(const Statement& statement, const Repairs& repairs,
+                                            std::vector<Condition>* needs) const {
   Rule rule = frame(statement);
   try {
     Side source(*this, statement), target(*this, statement);
@@ -382,6 +395,11 @@ std::optional<Rule> PartialStatements::rule(const Statement& statement, const Re
     const PatternValue partly = target.member(found_.target);
     rule.target = target.finish(assemble(target, whole_box(found_.regions), partly, repairs));
     check_rule(rule);
+    if (needs)
+      for (const Condition& need : target.needs())
+        if (std::find(source.needs().begin(), source.needs().end(), need) == source.needs().end() &&
+            std::find(needs->begin(), needs->end(), need) == needs->end())
+          needs->push_back(need);
   } catch (const Error&) {  // ill-typed for these sizes, or the source does not bind what the target needs
     return std::nullopt;
   }

@@ -55,8 +55,8 @@ class PartialStatements {
   // Finds out how each wrong box is made. False if one cannot be made from slices.
   bool find_repairs();
   const Repairs& repairs() const { return repairs_; }
-  // nullopt if it cannot be stated so.
-  std::optional<Rule> rule(const Statement& statement, const Repairs& repairs) const;
+  // nullopt if it cannot be stated so. `needs` gets conditions under which the target is well-typed where the source is.
+  std::optional<Rule> rule(const Statement& statement, const Repairs& repairs, std::vector<Condition>* needs = nullptr) const;
   std::optional<Rule> rule(const Statement& statement) const { return rule(statement, repairs_); }
   // The leaves of the source, in order: the rule's inputs.
   const std::vector<std::uint32_t>& inputs() const { return inputs_; }

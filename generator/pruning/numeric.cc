@@ -90,10 +90,10 @@ class Evaluator {
       if (fresh) at->second = leaf(enumeration_.forms().configuration().leaves[p]);
       operands.push_back(at->second);
     }
-    Tensor result = interpret(*choice.op, substitute(form.attributes, sizes_), operands).at(m.output);
+    std::vector<Tensor> results = interpret(*choice.op, substitute(form.attributes, sizes_), operands);
+    for (const Step& step : form.further) results = interpret(*step.op, substitute(step.attributes, sizes_), results);
+    Tensor result = results.at(m.output);
     if (choice.activation) result = interpret(*choice.activation, choice.activation->defaults(), std::span(&result, 1)).at(0);
-    for (const Step& step : form.further)
-      result = interpret(*step.op, substitute(step.attributes, sizes_), std::span(&result, 1)).at(0);
     return result;
   }
 

@@ -105,7 +105,13 @@ class SideWriter {
         node(*choice.op, typing_.attributes[at], std::move(inputs), static_cast<std::uint32_t>(form->outputs.size()));
     if (choice.activation)
       number = node(*choice.activation, literals(choice.activation->defaults()), {PatternValue::node(number)});
-    for (const Step& step : form->further) number = node(*step.op, literals(step.attributes), {PatternValue::node(number)});
+    for (std::size_t s = 0; s < form->further.size(); ++s) {
+      const std::size_t results = form->further_offsets[s].size();
+      pattern_.nodes[number].outputs = static_cast<std::uint32_t>(results);
+      std::vector<PatternValue> before;
+      for (std::uint32_t o = 0; o < results; ++o) before.push_back(PatternValue::node(number, o));
+      number = node(*form->further[s].op, literals(form->further[s].attributes), std::move(before));
+    }
     applications_[{e.number, e.variant, e.arguments}] = number;
     return PatternValue::node(number, e.output);
   }
