@@ -16,7 +16,8 @@ namespace rewright::generator {
 namespace {
 
 constexpr std::size_t kMostWrongCells = 8;
-constexpr int kInstances = 8, kInstancesAfterwards = 100, kAttempts = 300, kSameOperations = 6, kRounding = 32;
+constexpr int kConditionInstances = 80, kInstances = 8, kInstancesAfterwards = 100, kAttempts = 300, kSameOperations = 6,
+              kRounding = 32;
 
 bool computes(const Form& form) { return form.program.operation_count() > 0 || form.activation.operation_count() > 0; }
 
@@ -78,13 +79,41 @@ class Generalization {
     return *forms.configuration().choices[forms.form(enumeration_.members()[member].form).choice].op;
   }
 
-  bool holds(const Statement& statement) const {
+  // The rule, with conditions under which the target is well-typed, as that an image has two rows. Only inequalities: that
+  // sizes are equal is none of them. Few are needed: those that fail on random instances of the source where the others hold.
+  std::optional<Rule> conditioned(const Statement& statement) const {
     std::vector<Condition> needs;
     std::optional<Rule> rule = statements_.rule(statement, statements_.repairs(), &needs);
+    if (!rule) return rule;
+    std::erase_if(needs, [](const Condition& c) { return c.relation == Condition::Relation::kEqual || c.decided(); });
+    if (needs.empty()) return rule;
+    std::vector<std::set<std::size_t>> failing;  // needs, of each instance
+    InstanceSampler sampler(*rule, options_.seed);
+    for (int n = 0; n < kConditionInstances; ++n) {
+      const auto instance = sampler.sample(kAttempts);
+      if (!instance) break;
+      std::set<std::size_t> fails;
+      for (std::size_t k = 0; k < needs.size(); ++k) {
+        const Condition known{instance->bindings.evaluate(needs[k].left), needs[k].relation,
+                              instance->bindings.evaluate(needs[k].right)};
+        if (known.decided() == false) fails.insert(k);
+      }
+      if (!fails.empty()) failing.push_back(std::move(fails));
+    }
+    while (!failing.empty()) {
+      std::vector<std::size_t> counts(needs.size());
+      for (const std::set<std::size_t>& fails : failing)
+        for (const std::size_t k : fails) ++counts[k];
+      const auto most = static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+      rule->conditions.push_back(needs[most]);
+      std::erase_if(failing, [&](const std::set<std::size_t>& fails) { return fails.count(most) != 0; });
+    }
+    return rule;
+  }
+
+  bool holds(const Statement& statement) const {
+    const std::optional<Rule> rule = conditioned(statement);
     if (!rule) return false;
-    // The prover finds out which of these are to be conditions, as that an image has two rows. Equal sizes are none.
-    for (Condition& need : needs)
-      if (need.relation != Condition::Relation::kEqual) rule->conditions.push_back(std::move(need));
     InstanceSampler sampler(*rule, options_.seed);
     std::mt19937_64 random(options_.seed);
     int compared = 0;
@@ -99,7 +128,7 @@ class Generalization {
   }
 
   std::optional<Rule> proved(const Statement& statement) const {
-    std::optional<Rule> rule = statements_.rule(statement);
+    std::optional<Rule> rule = conditioned(statement);
     if (rule && options_.prove) rule = options_.prove(*rule);
     if (!rule || test_rule(*rule, kInstancesAfterwards, options_.seed).outcome != TestOutcome::kAgreed) return std::nullopt;
     if (same_operations(*rule, kSameOperations, options_.seed)) rule->math = MathClass::kExact;
