@@ -432,15 +432,16 @@ std::optional<Repair> PartialStatements::find_repair(const Box& box) const {
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         if (!s.reads[k][axis]) continue;
         const auto& [from, to] = *s.reads[k][axis];
-        std::size_t before = 0, after = 0;  // in how many assignments the range reaches an end
+        // Whether the range begins before the operand does, or ends after it, has to be the same for all sizes.
+        bool before = true, within = true, after = true, inside = true;
         for (std::size_t a = 0; a < configuration.assignments(); ++a) {
           const Substitution sizes = assigned_sizes(configuration, a);
-          before += substitute(from, sizes).value() <= 0;
-          after += substitute(to, sizes).value() >= substitute(shape[axis], sizes).value();
+          const std::int64_t begin = substitute(from, sizes).value();
+          const std::int64_t beyond = substitute(to, sizes).value() - substitute(shape[axis], sizes).value();
+          before &= begin <= 0, within &= begin >= 0, after &= beyond >= 0, inside &= beyond <= 0;
         }
-        const std::size_t all = configuration.assignments();
-        if ((before != 0 && before != all) || (after != 0 && after != all)) return std::nullopt;
-        repair.ends[k][axis] = {before == all, after == all};
+        if ((!before && !within) || (!after && !inside)) return std::nullopt;
+        repair.ends[k][axis] = {!within || before, !inside || after};
       }
     }
   } catch (const Error&) {
