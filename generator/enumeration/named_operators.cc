@@ -188,6 +188,26 @@ void add_enlarge(OperatorArguments& arguments, std::vector<Choice>& choices, Lea
   }
 }
 
+// Surrounds images with zeros.
+void add_border(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves) {
+  const auto widths = arguments.texts("width", {"1"});
+  arguments.finish();
+  leaves.images = true;
+  const Operator& op = operator_named("Pad");
+  for (const std::string& w : widths) {
+    const std::int64_t width = parse_integer(w, "width of border");
+    if (width < 1) wrong_operators("width of border is " + w + ", must be positive");
+    Choice choice{"Border " + w, &op, 1, [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
+                    if (in[0].rank() < 3) return {};
+                    Indices pads(in[0].rank(), width);
+                    pads[0] = pads[1] = 0;
+                    return {attributes_of(op, {{"pads_begin", pads}, {"pads_end", pads}})};
+                  }};
+    choice.data_first = true;
+    choices.push_back(std::move(choice));
+  }
+}
+
 void add_concat(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves&) {
   const auto axes = arguments.texts("axis", {"0", "1"}), inputs = arguments.texts("inputs", {"2"});
   arguments.finish();
@@ -242,7 +262,8 @@ struct NamedOperator {
   AddOperator add;
 };
 
-constexpr std::array<NamedOperator, 12> kNamedOperators = {{
+constexpr std::array<NamedOperator, 13> kNamedOperators = {{
+    {"border", add_border},
     {"fold", add_folds},
     {"conv2d", add_convolutions},
     {"batchnorm", add_batch_norm},

@@ -30,7 +30,7 @@ constexpr std::array<OperatorSet, 9> kSets = {{
      "corrections,conv2d(kernel=3,padding=same|valid,dilation=1|2,bias=true,outputs=own),"
      "fold(from=2|3|2x3,to=0,part=outer|inner),fold(from=0,to=2|3|2x3,part=outer,place=outer|inner),"
      "AveragePool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1],count_include_pad=true|false),"
-     "MaxPool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1]),Pad(pads_begin=[0,0,1,1],pads_end=[0,0,1,1])"},
+     "conv2d(kernel=3,stride=2,bias=true,outputs=own),border"},
     {"functions", "Add,Sub,Mul,Div,Neg,Reciprocal,Exp,Log,Sqrt,Abs,Sigmoid,Tanh,Max,variables(shape=[M,K],each=2)"},
 }};
 
