@@ -15,7 +15,7 @@
 namespace rewright::generator {
 
 // An operator applied to all results of another.
-struct Step {
+struct FurtherStep {
   const Operator* op;
   Attributes attributes;
 };
@@ -37,7 +37,7 @@ struct Choice {
   std::vector<std::uint32_t> parameters{};  // leaves that are appended to the operands, the same in every application
   // Steps on the result of the operator on operands of these types; all of them count as one operator. They apply wherever
   // `attributes` has a value.
-  std::function<std::vector<Step>(std::span<const TensorType>)> further{};
+  std::function<std::vector<FurtherStep>(std::span<const TensorType>)> further{};
 };
 
 struct Configuration {

@@ -42,7 +42,7 @@ std::optional<Index> half_of(const Index& size) {
   return divided || !(half * 2 == size) ? std::nullopt : std::optional(half);
 }
 
-std::vector<Step> steps(const Fold& fold, const TensorType& type) {
+std::vector<FurtherStep> steps(const Fold& fold, const TensorType& type) {
   const std::size_t parts = fold.from.size();
   if (parts == 1 && fold.outer_part && fold.outer_place) {  // the halves, one after the other
     const std::optional<Index> half = half_of(type.shape[fold.from[0]]);
@@ -100,14 +100,14 @@ void add_folds(OperatorArguments& arguments, std::vector<Choice>& choices, Leave
     choice.attributes = [=](std::span<const TensorType> in) {
       std::vector<Attributes> result;
       if (in[0].rank() < axes) return result;
-      for (const Step& step : steps(fold, in[0])) {
+      for (const FurtherStep& step : steps(fold, in[0])) {
         result.push_back(step.attributes);
         break;
       }
       return result;
     };
     choice.further = [=](std::span<const TensorType> in) {
-      std::vector<Step> all = steps(fold, in[0]);
+      std::vector<FurtherStep> all = steps(fold, in[0]);
       if (!all.empty()) all.erase(all.begin());
       return all;
     };

@@ -22,7 +22,7 @@ std::optional<Index> half_of(const Index& size);
 
 // A split and a concatenation where halves stay whole; else a reshape that splits axes, a transpose and a reshape that joins
 // axes. None where an axis cannot be halved.
-std::vector<Step> steps(const Fold& fold, const TensorType& type);
+std::vector<FurtherStep> steps(const Fold& fold, const TensorType& type);
 
 // fold(from=2|2x3,to=0,part=outer|inner,place=outer|inner)
 void add_folds(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves);

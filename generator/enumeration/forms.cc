@@ -111,7 +111,7 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
       form->activation = compile(*choice.activation, choice.activation->defaults(), results, form->outputs);
     }
     if (choice.further) form->further = choice.further(types);
-    for (Step& step : form->further) {
+    for (FurtherStep& step : form->further) {
       const std::vector<TypeId> results = std::move(form->outputs);
       form->outputs.clear();
       std::vector<TensorType> between;

@@ -36,7 +36,7 @@ struct Form {
   std::vector<TypeId> operands, outputs;    // operands: without parameters
   std::vector<std::size_t> output_offsets;  // where each output begins in the results
   Program program, activation;              // activation: applied to the results of `program`, if the choice has one
-  std::vector<Step> further;                // normalized, with symbolic sizes
+  std::vector<FurtherStep> further;         // normalized, with symbolic sizes
   std::vector<Program> further_programs;    // of each of them
   std::vector<std::vector<std::size_t>> further_offsets;  // where each of its operands begins in the results before
   std::size_t results = 0;                                // elements of all outputs

@@ -145,7 +145,7 @@ class PartialStatements::Side {
       const std::vector<Attributes> variants = choice.attributes(types);
       if (form.variant >= variants.size()) throw Error(ErrorCode::kUnsupported, "sizes that " + choice.name + " cannot have");
       PatternValue result = add(*choice.op, variants[form.variant], inputs);
-      for (const Step& step : choice.further(types)) {
+      for (const FurtherStep& step : choice.further(types)) {
         std::vector<PatternValue> results;
         for (std::uint32_t o = 0; o < types_[result.number].size(); ++o)
           results.push_back(PatternValue::node(result.number, o));

@@ -91,7 +91,7 @@ class Evaluator {
       operands.push_back(at->second);
     }
     std::vector<Tensor> results = interpret(*choice.op, substitute(form.attributes, sizes_), operands);
-    for (const Step& step : form.further) results = interpret(*step.op, substitute(step.attributes, sizes_), results);
+    for (const FurtherStep& step : form.further) results = interpret(*step.op, substitute(step.attributes, sizes_), results);
     Tensor result = results.at(m.output);
     if (choice.activation) result = interpret(*choice.activation, choice.activation->defaults(), std::span(&result, 1)).at(0);
     return result;

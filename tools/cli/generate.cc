@@ -107,9 +107,10 @@ CLI::App* add_generate(CLI::App& program, Run& run) {
       ->required()
       ->type_name("FILE");
   command
-      ->add_option("--operators", o.operators,
-                   "named sets (taso, matrices, cnn, transformer, linear, elementwise, all) or operators with arguments: "
-                   "\"conv2d(kernel=1|3,activation=none|relu),ew_add\"")
+      ->add_option(
+          "--operators", o.operators,
+          "named sets (taso, matrices, cnn, transformer, linear, elementwise, partial, all) or operators with arguments: "
+          "\"conv2d(kernel=1|3,activation=none|relu),ew_add\"")
       ->capture_default_str()
       ->type_name("LIST");
   command->add_option("--max-operators", o.max_operators, "the most operators of a graph")

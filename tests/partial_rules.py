@@ -1,0 +1,52 @@
+"""Corrected partial equivalences in the optimizer: python partial_rules.py REWRIGHT
+
+They fit nearly every convolution. They are applied only where the predicted cost falls, and so never make it larger.
+"""
+
+import json
+import pathlib
+
+import numpy
+import onnx
+from onnx import TensorProto, helper
+
+from program import ProgramTest, main, tensor
+
+RULES = pathlib.Path(__file__).resolve().parent.parent / "rules" / "optional" / "found_partial.rules"
+# N, C, H, W, K, dilation, group
+CASES = [(1, 16, 16, 16, 16, 1, 1), (2, 16, 8, 8, 16, 1, 1), (1, 16, 16, 16, 16, 2, 1), (4, 8, 8, 8, 8, 2, 8)]
+
+
+def convolution(case):
+    n, c, h, w, k, dilation, group = case
+    weights = numpy.random.default_rng(0).standard_normal((k, c // group, 3, 3)).astype(numpy.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[dilation] * 4, dilations=[dilation] * 2, group=group)
+    graph = helper.make_graph([node], "convolution", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [n, c, h, w])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [n, k, h, w])], [tensor("w", weights)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+class PartialRules(ProgramTest):
+    def test_they_are_proved_and_applied_only_where_the_cost_falls(self):
+        proved = self.path("proved")
+        verdicts = self.report("verify", str(RULES), "-o", proved)
+        self.assertEqual((verdicts["refuted"], verdicts["undecided"]), (0, 0))
+        self.assertGreaterEqual(verdicts["proved"], 30)
+        devices = [("cpu",), (f"profile:{self.profile('slow_calls', '1e12', '1e11', '1e-4')}",),
+                   (f"profile:{self.profile('quick_calls', '1e9', '1e12', '1e-9')}",)]
+        for case in CASES:
+            onnx.save(convolution(case), self.path("model.onnx"))
+            for (device,) in devices:
+                with self.subTest(case=case, device=device):
+                    estimate = ("--estimate",) if device == "cpu" else ()
+                    report = self.optimize("--rules", proved, "--device", device, *estimate, "--certificate", self.path("steps.json"))
+                    before, after = report["predicted_ms"]["before"], report["predicted_ms"]["after"]
+                    self.assertLessEqual(after, before)
+                    with open(self.path("steps.json"), encoding="utf-8") as file:
+                        if json.load(file)["steps"]:
+                            self.assertLess(after, before)
+                    self.assertTrue(report["check"]["ok"])
+
+
+if __name__ == "__main__":
+    main()
