@@ -34,8 +34,15 @@ TEST_CASE("a program computes what the interpreter computes in the field", "[pro
             std::vector<const Residue*> pointers;
             for (std::size_t k = 0; k < operands.size(); ++k) elements.push_back(forms.random_elements(operands[k], k, kKey));
             for (const auto& e : elements) pointers.push_back(e.data());
-            std::vector<Residue> registers, results(form.results);
+            std::vector<Residue> registers, results(form.program.result_count());
             REQUIRE(form.program.run(pointers, FieldArithmetic{kKey}, registers, results.data()));
+            for (std::size_t s = 0; s < form.further.size(); ++s) {
+              std::vector<const Residue*> between;
+              for (const std::size_t offset : form.further_offsets[s]) between.push_back(&results[offset]);
+              std::vector<Residue> next(form.further_programs[s].result_count());
+              REQUIRE(form.further_programs[s].run(between, FieldArithmetic{kKey}, registers, next.data()));
+              results = std::move(next);
+            }
             for (std::size_t n = 0; n < configuration.assignments(); ++n) {
               std::vector<FieldTensor> inputs;
               for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -49,7 +56,9 @@ TEST_CASE("a program computes what the interpreter computes in the field", "[pro
                   if (s.name == atom.name) return Index(s.sizes[n]);
                 return std::nullopt;
               };
-              const auto expected = interpret_in_field(*choice.op, substitute(form.attributes, known), inputs, kKey);
+              auto expected = interpret_in_field(*choice.op, substitute(form.attributes, known), inputs, kKey);
+              for (const FurtherStep& step : form.further)
+                expected = interpret_in_field(*step.op, substitute(step.attributes, known), expected, kKey);
               for (std::size_t o = 0; o < form.outputs.size(); ++o) {
                 INFO(choice.name);
                 const std::size_t at = form.output_offsets[o] + forms.type(form.outputs[o]).offsets[n];
