@@ -13,9 +13,8 @@ import torch
 OPSET = 17
 torch.backends.mha.set_fastpath_enabled(False)  # its one operator has no ONNX form
 
-OWN = ("squeezenet mobilenet_v2 resnet50 nasnet_a inception_block nasrnn bert_layer lora repvgg_a0 mobileone_s0 efficientnet_b0 densenet121 "
-       "gpt2").split()
-TORCHVISION = ("resnet18 mnasnet0_5 shufflenet_v2_x0_5 mobilenet_v3_small squeezenet1_1 regnet_y_400mf googlenet alexnet vgg11_bn "
+OWN = ("squeezenet mobilenet_v2 resnet50 nasnet_a inception_block nasrnn bert_layer lora repvgg_a0 mobileone_s0 efficientnet_b0 densenet121").split()
+TORCHVISION = ("resnet18 mnasnet0_5 shufflenet_v2_x0_5 mobilenet_v3_small squeezenet1_1 regnet_y_400mf googlenet "
                "mobilenet_v2").split()
 TIMM = ("convnext_atto ghostnet_050 lcnet_050 tinynet_e mobilevit_xxs edgenext_xx_small poolformerv2_s12 resmlp_12_224 mixer_s32_224 "
         "vit_tiny_patch16_224 deit_tiny_patch16_224 repghostnet_050 efficientvit_b0 starnet_s1 hardcorenas_a mobilenetv4_conv_small "
@@ -69,6 +68,7 @@ def transformer(name):
 
     small = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100}
     eager = {"attn_implementation": "eager"}
+    picture = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 32, "patch_size": 8}
     made = {
         "bert": lambda: t.BertModel(t.BertConfig(**small, **eager)),
         "roberta": lambda: t.RobertaModel(t.RobertaConfig(**small, **eager)),
@@ -79,21 +79,33 @@ def transformer(name):
         "opt": lambda: t.OPTModel(t.OPTConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, ffn_dim=128,
                                               word_embed_proj_dim=64, use_cache=False, **eager)),
         "llama": lambda: t.LlamaModel(t.LlamaConfig(**small, use_cache=False, **eager)),
-        "vit": lambda: t.ViTModel(t.ViTConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
-                                              image_size=32, patch_size=8, **eager)),
+        "vit": lambda: t.ViTModel(t.ViTConfig(**picture, **eager)),
         "mobilebert": lambda: t.MobileBertModel(t.MobileBertConfig(vocab_size=100, num_hidden_layers=2, **eager)),
+        "xlm_roberta": lambda: t.XLMRobertaModel(t.XLMRobertaConfig(**small, **eager)),
+        "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**small)),
+        "squeezebert": lambda: t.SqueezeBertModel(t.SqueezeBertConfig(**small, embedding_size=64)),
+        "t5_encoder": lambda: t.T5EncoderModel(t.T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)),
+        "deit": lambda: t.DeiTModel(t.DeiTConfig(**picture, **eager)),
+        "dinov2": lambda: t.Dinov2Model(t.Dinov2Config(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8,
+                                                       **eager)),
+        "segformer": lambda: t.SegformerModel(t.SegformerConfig(depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 32, 64], num_attention_heads=[1, 1, 2, 4])),
+        "swin": lambda: t.SwinModel(t.SwinConfig(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], num_heads=[2, 4], window_size=4)),
+        "resnet": lambda: t.ResNetModel(t.ResNetConfig(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1])),
     }[name]
-    return First(made()), (image(32) if name == "vit" else tokens())
+    return First(made()), (image(32) if name in IMAGES else tokens())
 
 
-TRANSFORMERS = "bert roberta electra distilbert albert gpt2 opt llama vit mobilebert".split()
+TRANSFORMERS = ("bert roberta electra distilbert albert gpt2 opt llama vit mobilebert xlm_roberta mpnet squeezebert t5_encoder deit dinov2 segformer "
+                "swin resnet").split()
+IMAGES = "vit deit dinov2 segformer swin resnet".split()
+BY_DYNAMO = "gpt2 llama".split()  # the other exporter lacks one of their operators
 
 
 class Recurrent(torch.nn.Module):
-    def __init__(self, kind):
+    def __init__(self, kind, layers=1, both_ways=False):
         super().__init__()
-        self.cell = getattr(torch.nn, kind)(16, 32, batch_first=True)
-        self.head = torch.nn.Linear(32, 4)
+        self.cell = getattr(torch.nn, kind)(16, 32, layers, batch_first=True, bidirectional=both_ways)
+        self.head = torch.nn.Linear(64 if both_ways else 32, 4)
 
     def forward(self, x):
         return self.head(self.cell(x)[0])
@@ -112,6 +124,50 @@ class Detector(torch.nn.Module):
         boxes = torch.cat([corner, corner + torch.exp(rows[:, 2:4])], 1)
         kept = torchvision.ops.nms(boxes, rows[:, 4], 0.5)
         return boxes[kept]
+
+
+class Scores(Detector):
+    """Boxes of a head for several classes: the best one is suppressed by classes."""
+
+    def forward(self, x):
+        import torchvision
+
+        rows = self.body(x).flatten(2).transpose(1, 2)[0]
+        centre, size = torch.sigmoid(rows[:, :2]), torch.exp(rows[:, 2:4])
+        boxes = torch.cat([centre - size / 2, centre + size / 2], 1)
+        scores, classes = torch.softmax(rows[:, 1:], 1).max(1)
+        kept = torchvision.ops.batched_nms(boxes, scores, classes, 0.5)
+        return torch.cat([boxes[kept], scores[kept].unsqueeze(1)], 1)
+
+
+class Unrolled(torch.nn.Module):
+    """A cell, step by step, with a state that a comparison resets."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = torch.nn.GRUCell(8, 16), torch.nn.Linear(16, 4)
+
+    def forward(self, x):
+        state = torch.zeros(x.shape[0], 16)
+        for step in range(4):
+            state = self.cell(x[:, step], torch.where(x[:, step].mean(1, keepdim=True) > 1, 0.0, state))
+        return self.head(state)
+
+
+class Segments(torch.nn.Module):
+    """Down and up again: transposed convolutions, interpolation, joined features."""
+
+    def __init__(self):
+        super().__init__()
+        block = lambda i, o: torch.nn.Sequential(torch.nn.Conv2d(i, o, 3, padding=1), torch.nn.BatchNorm2d(o), torch.nn.ReLU())  # noqa: E731
+        self.first, self.second, self.third = block(3, 8), block(8, 16), block(24, 8)
+        self.up, self.last = torch.nn.ConvTranspose2d(16, 16, 2, 2), torch.nn.Conv2d(8, 2, 1)
+
+    def forward(self, x):
+        first = self.first(x)
+        second = self.up(self.second(torch.nn.functional.max_pool2d(first, 2)))
+        y = self.last(self.third(torch.cat([first, second], 1)))
+        return torch.nn.functional.interpolate(y, scale_factor=2, mode="bilinear", align_corners=False)
 
 
 class Mixed(torch.nn.Module):
@@ -186,19 +242,38 @@ def build(folder, binary, wanted=None):
         def make(path, name=name):
             network, inputs = transformer(name)
             open_axes = {"x0": {0: "batch", 1: "length"}} if name in ("bert", "distilbert") else None
-            export(network.eval(), inputs, path, open_axes)
+            export(prepared(network), inputs, path, open_axes, by_dynamo=name in BY_DYNAMO)
 
         add("transformers_" + name, make)
     for kind in ("LSTM", "GRU", "RNN"):
         add("recurrent_" + kind, lambda path, kind=kind: export(Recurrent(kind).eval(), (torch.randn(1, 5, 16),), path, {"x0": {1: "steps"}}))
+    for kind, layers, both_ways in (("LSTM", 2, True), ("GRU", 2, False), ("GRU", 1, True)):
+        name = f"recurrent_{kind}_{layers}" + ("_both_ways" if both_ways else "")
+        add(name, lambda path, given=(kind, layers, both_ways): export(Recurrent(*given).eval(), (torch.randn(1, 5, 16),), path, {"x0": {1: "steps"}}))
+    add("unrolled_GRU", lambda path: export(Unrolled().eval(), (torch.randn(2, 4, 8),), path, {"x0": {0: "N"}}))
+    add("segments", lambda path: export(prepared(Segments()), image(32), path, {"x0": {0: "N", 2: "height", 3: "width"}}))
+    add("detector_of_classes", lambda path: export(prepared(Scores()), image(32), path))
     add("detector", lambda path: export(prepared(Detector()), image(32), path))
     add("mixed", lambda path: export(Mixed().eval(), image(16), path, {"x0": {0: "N"}}))
     add("quantized", lambda path: quantized(path))
+    add("quantized_unsigned", lambda path: quantized(path, activations="QUInt8"))
+    add("quantized_operators", lambda path: quantized(path, form="QOperator", activations="QUInt8"))
+    add("quantized_mixed", lambda path: dynamically_quantized(path, Mixed().eval(), image(16)))
+    add("quantized_bert", lambda path: dynamically_quantized(path, transformer("bert")[0].eval(), tokens()))
     return made, failed
 
 
-def quantized(path):
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+def dynamically_quantized(path, network, inputs):
+    from onnxruntime.quantization import quantize_dynamic
+
+    export(network, inputs, path + ".float.onnx")
+    quantize_dynamic(path + ".float.onnx", path)
+    os.remove(path + ".float.onnx")
+
+
+def quantized(path, form="QDQ", activations="QInt8"):
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
     import torchvision
 
@@ -211,7 +286,9 @@ def quantized(path):
         def get_next(self):
             return self.left.pop() if self.left else None
 
-    quantize_static(path + ".float.onnx", path, Reader(), quant_format=QuantFormat.QDQ)
+    if form == "QOperator":  # biases have to be initializers
+        quant_pre_process(path + ".float.onnx", path + ".float.onnx", skip_symbolic_shape=True)
+    quantize_static(path + ".float.onnx", path, Reader(), quant_format=QuantFormat[form], activation_type=QuantType[activations])
     os.remove(path + ".float.onnx")
 
 
@@ -226,6 +303,12 @@ def both_exporters(folder, wanted=None):
         "bert": lambda: transformer("bert"),
         "vit": lambda: transformer("vit"),
         "mixed": lambda: (Mixed().eval(), image(16)),
+        "segments": lambda: (prepared(Segments()), image(32)),
+        "unrolled_GRU": lambda: (Unrolled().eval(), (torch.randn(2, 4, 8),)),
+        "electra": lambda: transformer("electra"),
+        "deit": lambda: transformer("deit"),
+        "squeezenet1_1": lambda: (prepared(torchvision.models.squeezenet1_1(weights=None)), image()),
+        "mnasnet0_5": lambda: (prepared(torchvision.models.mnasnet0_5(weights=None)), image()),
     }
     found, failed = {}, {}
     for name, make in cases.items():
