@@ -10,6 +10,7 @@
 #include "equivalence/constant_terms.h"
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
+#include "equivalence/related_values.h"
 #include "equivalence/rewriting_search.h"
 #include "equivalence/sample_runs.h"
 #include "equivalence/statement_prover.h"
@@ -48,7 +49,8 @@ class Prover {
         runs_(a, b, joint_, options, [this](auto end) { return is_over(end); }),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}),
         statements_(rules_, options.certificate, options.certificate_names, [this] { return ended(); }),
-        parts_(joint_, [this](const Step& step) { return take_value(step); }) {
+        parts_(joint_, [this](const Step& step) { return take_value(step); }),
+        related_(joint_, runs_, [this](const Step& step) { return take_value(step); }) {
     if (options.rounding)
       for (const auto& given : *options.rounding)
         if (std::none_of(a.inputs().begin(), a.inputs().end(), [&](ValueId id) { return a.value(id).name == given.first; }))
@@ -182,17 +184,9 @@ class Prover {
         const ValueId input = node->inputs[i], output = node->outputs[0];
         if (input == kNoValue || joint_.equal(input, output)) continue;
         const Value &from = joint_.graph().value(input), &to = joint_.graph().value(output);
-        if (from.shape_known && to.shape_known && from.type == to.type && only_reads(*node, i)) settle_pair(input, output);
+        if (from.shape_known && to.shape_known && from.type == to.type && only_reads(joint_.graph(), *node, i))
+          settle_pair(input, output);
       }
-    }
-  }
-  bool only_reads(const Node& node, std::size_t input) const {
-    try {
-      const Definition definition = node.op->define(node.attributes, Inputs::of(joint_.graph().operand_types(node)));
-      const Element& element = definition.outputs().at(0).element;
-      return element && element->kind == ElementNode::Kind::kRead && element->operand == static_cast<int>(input);
-    } catch (const Error&) {
-      return false;
     }
   }
 
@@ -276,6 +270,12 @@ class Prover {
     for (const ValueId a : runs_.candidates(b)) {
       if (ended()) return;
       if (settle_pair(a, b)) return;
+    }
+    // It may be a term over a value of the first model. The proof goes on over that.
+    const bool was_open = open_.count(b) > 0;
+    for (const ValueId term : related_.terms_for(b)) {
+      if (ended() || joint_.equal(term, b) || settle_pair(term, b)) return;
+      if (!was_open) open_.erase(b);
     }
   }
 
@@ -548,6 +548,7 @@ class Prover {
   std::set<std::string> used_rules_;
   std::set<std::string> without_forms_;  // what statements say
   Parts parts_;
+  RelatedValues related_;
   std::map<ValueId, ValueId> lacking_;  // values of the second model, and a constant whose meaning was not known
   std::set<std::pair<std::int32_t, std::size_t>> rounded_;  // attributes
   std::chrono::steady_clock::time_point end_of_proofs_;

@@ -105,10 +105,34 @@ bool Samples::agree(const Summary& a, const Summary& b) const {
   return close(a.sum, b.sum, scale) && close(a.weighted, b.weighted, scale);
 }
 
-bool Samples::agree(ValueId a, ValueId b) const {
+template <class Agrees>
+bool Samples::in_all_samples(ValueId a, ValueId b, const Agrees& agrees) const {
   return !values_.empty() && std::all_of(values_.begin(), values_.end(), [&](const Summaries& values) {
     const auto x = values.find(a), y = values.find(b);
-    return x != values.end() && y != values.end() && agree(x->second, y->second);
+    return x != values.end() && y != values.end() && agrees(x->second, y->second);
+  });
+}
+
+bool Samples::agree(ValueId a, ValueId b) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) { return agree(x, y); });
+}
+
+// Zeros change neither sums nor the largest element.
+bool Samples::agree_filled_up(ValueId a, ValueId b) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    const auto close = [](double p, double q, double of) { return std::abs(p - q) <= kCandidate * of; };
+    const double scale = std::max(x.magnitude, y.magnitude);
+    return x.type == y.type && x.magnitude > 0 && close(x.largest, y.largest, std::max(x.largest, y.largest)) &&
+           close(x.magnitude, y.magnitude, scale) && close(x.sum, y.sum, scale);
+  });
+}
+
+bool Samples::agree_shifted(ValueId a, ValueId b, int shift) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    if (x.sizes != y.sizes) return false;
+    for (std::size_t k = 0; k < x.elements.size(); ++k)  // a step apart where rounding decides
+      if (std::abs(x.elements[k] + shift - y.elements[k]) > 1) return false;
+    return true;
   });
 }
 

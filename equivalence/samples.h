@@ -13,6 +13,8 @@
 
 namespace rewright::equivalence {
 
+inline constexpr int kUnsignedShift = 128;  // from int8 to uint8
+
 struct Counterexample {
   std::vector<Tensor> inputs;  // in the order of the first model's
   std::string output;          // of the first model, that differs
@@ -33,6 +35,9 @@ class Samples {
 
   // Do two values agree, up to rounding, in all samples?
   bool agree(ValueId a, ValueId b) const;
+  // May `b` be `a` with zeros behind the elements of an axis, or `a` plus a number, in all samples?
+  bool agree_filled_up(ValueId a, ValueId b) const;
+  bool agree_shifted(ValueId a, ValueId b, int shift) const;
   bool has(ValueId id) const;
   // Equal for values that agree: of the type and sizes in the first sample.
   std::uint64_t key(ValueId id) const;
@@ -54,6 +59,8 @@ class Samples {
   using Summaries = std::map<ValueId, Summary>;
   static Summary summary_of(const Tensor& tensor);
   bool agree(const Summary& a, const Summary& b) const;
+  template <class Agrees>
+  bool in_all_samples(ValueId a, ValueId b, const Agrees& agrees) const;
   struct Executed {
     std::vector<Tensor> outputs;
     Summaries values;

@@ -1,4 +1,5 @@
-// Convolutions and pools on channels in blocks (domain com.microsoft.nchwc), which ONNX Runtime's level "all" writes.
+// Convolutions, pools and resampling on channels in blocks (domain com.microsoft.nchwc), which ONNX Runtime's level "all"
+// writes.
 //
 // A blocked tensor [N, C, H, W] stores [N, C / B, H, W, B], where B is the width of the processor's vectors in ONNX Runtime's
 // kernels: such a file means what it does only on processors like the one that it was written on. Here B is that of this
@@ -113,6 +114,34 @@ ContribGraph pool(const char* type, int opset) {
   };
 }
 
+// Height and width times whole numbers. ONNX Runtime writes it for these modes alone: nearest elements are those of rounded
+// down positions, whatever the attribute for coordinates says.
+Results upsample(ContribNode& n, std::string& reason) {
+  const ValueId x = plain(n, n.input(0));
+  const std::vector<std::int64_t> scales = n.source.integers("scales");
+  ContribNode::require(scales.size() == 4, "scales has " + std::to_string(scales.size()) + " entries, must be 4");
+  const std::string mode = n.source.text("mode", "nearest");
+  if (scales[0] != 1 || scales[1] != 1 || scales[2] < 1 || scales[3] < 1 || (mode != "nearest" && mode != "linear")) {
+    reason = "mode " + mode + " or its scales are none that ONNX Runtime writes";
+    return std::nullopt;
+  }
+  const bool is_nearest = mode == "nearest";
+  const std::string coordinates = is_nearest ? "asymmetric" : n.source.text("coordinate_transformation_mode", "half_pixel");
+  Indices sizes = n.b.shape_of(x), numerators, denominators(4, 1);
+  for (std::size_t axis = 0; axis < scales.size(); ++axis) {
+    sizes[axis] = sizes[axis] * scales[axis];
+    numerators.emplace_back(scales[axis]);
+  }
+  const ValueId y = n.b.add("Resize", {x},
+                            {{"sizes", sizes},
+                             {"numerators", numerators},
+                             {"denominators", denominators},
+                             {"mode", mode},
+                             {"coordinates", coordinates},
+                             {"rounding", std::string(is_nearest ? "floor" : "round_prefer_floor")}});
+  return n.results({blocked(n, y)});
+}
+
 }  // namespace
 
 void register_contrib_blocked_layout(ContribOperators& c) {
@@ -124,6 +153,7 @@ void register_contrib_blocked_layout(ContribOperators& c) {
   add("AveragePool", pool("AveragePool", 11));
   add("GlobalAveragePool", pool("GlobalAveragePool", 1));
   add("GlobalMaxPool", pool("GlobalMaxPool", 1));
+  add("Upsample", upsample);
 }
 
 }  // namespace rewright::operators

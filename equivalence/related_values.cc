@@ -1,0 +1,135 @@
+#include "equivalence/related_values.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rewright::equivalence {
+
+namespace {
+
+constexpr std::size_t kMostTermsOfValue = 2;  // tried for one value
+
+// A rule whose source is a term over one leaf.
+class TermOfOne {
+ public:
+  TermOfOne(ValueId leaf, const TensorType& type) {
+    step_.kind = Step::Kind::kValue;
+    step_.equation.leaves = {leaf};
+    rule_.name = "term", rule_.description = "of a value";
+    PatternInput input;
+    input.name = "x0";
+    // Sizes that are open have names that algebra may not have.
+    input.shape.open = !std::all_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.is_constant(); });
+    if (!input.shape.open) input.shape.front = type.shape;
+    input.type = {TypePattern::Kind::kFixed, type.type, ""};
+    rule_.inputs.push_back(std::move(input));
+  }
+
+  static PatternValue leaf() { return PatternValue::input(0); }
+
+  PatternValue node(std::string_view name, std::initializer_list<std::pair<std::string_view, AttributeValue>> given,
+                    std::vector<PatternValue> inputs) {
+    const Operator& op = registry().get(name);
+    Attributes attributes = op.defaults();
+    for (const auto& [field, value] : given) attributes.at(op.field(field).value()) = value;
+    PatternNode node{&op, {}, std::move(inputs), 1};
+    for (AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(std::move(value)));
+    rule_.source.nodes.push_back(std::move(node));
+    return PatternValue::node(static_cast<std::uint32_t>(rule_.source.nodes.size() - 1));
+  }
+
+  Step finish(PatternValue output) {
+    rule_.source.outputs = {output};
+    rule_.source = canonical(rule_.source);
+    rule_.target = rule_.source;
+    step_.term = std::move(rule_);
+    return std::move(step_);
+  }
+
+ private:
+  Step step_;
+  Rule rule_;
+};
+
+// How many zeros stand behind the elements of each axis: some on one axis; nullopt if that is not how the shapes differ.
+std::optional<Indices> filled_up(const TensorType& from, const TensorType& to) {
+  if (from.type != to.type || from.rank() != to.rank() || !is_real(from.type)) return std::nullopt;
+  Indices behind(from.rank(), 0);
+  std::size_t different = 0;
+  for (std::size_t k = 0; k < from.rank(); ++k) {
+    const Index &before = from.shape[k], &after = to.shape[k];
+    if (before == after) continue;
+    if (!before.is_constant() || !after.is_constant() || after.value() < before.value() || ++different > 1) return std::nullopt;
+    behind[k] = after.value() - before.value();
+  }
+  return different == 1 ? std::optional(std::move(behind)) : std::nullopt;
+}
+
+// The number that is added between int8 and uint8; 0 for other types.
+int shift_between(const TensorType& from, const TensorType& to) {
+  if (!(from.shape == to.shape)) return 0;
+  if (from.type == DataType::kInt8 && to.type == DataType::kUint8) return kUnsignedShift;
+  return from.type == DataType::kUint8 && to.type == DataType::kInt8 ? -kUnsignedShift : 0;
+}
+
+}  // namespace
+
+bool only_reads(const Graph& graph, const Node& node, std::size_t input) {
+  try {
+    const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
+    const Element& element = definition.outputs().at(0).element;
+    return element && element->kind == ElementNode::Kind::kRead && element->operand == static_cast<int>(input);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<Step> related_term(const Joint& joint, ValueId a, const TensorType& type) {
+  const Value& value = joint.graph().value(a);
+  if (!value.shape_known) return std::nullopt;
+  TermOfOne term(a, value.type);
+  if (auto behind = filled_up(value.type, type))
+    return term.finish(term.node("Pad", {{"pads_end", std::move(*behind)}}, {TermOfOne::leaf()}));
+  const int shift = shift_between(value.type, type);
+  if (shift == 0) return std::nullopt;
+  const PatternValue wide = term.node("Cast", {{"to", DataType::kInt32}}, {TermOfOne::leaf()});
+  const PatternValue number = term.node("Fill", {{"value", Real(shift)}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
+  return term.finish(term.node("Cast", {{"to", type.type}}, {term.node("Add", {}, {wide, number})}));
+}
+
+RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::function<ValueId(const Step&)> add_value)
+    : joint_(joint), runs_(runs), add_value_(std::move(add_value)) {}
+
+// An equation about what is moved alone says nothing that one about its source does not say.
+bool RelatedValues::only_moves(ValueId b) const {
+  const std::int32_t position = joint_.producer(b);
+  if (position < 0) return true;
+  const Node& node = *joint_.graph().nodes()[static_cast<std::size_t>(position)];
+  return !node.op || node.op->random() || (node.inputs.size() == 1 && only_reads(joint_.graph(), node, 0));
+}
+
+std::vector<ValueId> RelatedValues::terms_for(ValueId b) {
+  std::vector<ValueId> found;
+  if (!joint_.is_of_second(b) || !runs_.samples().has(b) || !joint_.graph().value(b).shape_known || only_moves(b)) return found;
+  const TensorType type = joint_.graph().value(b).type;
+  std::vector<ValueId> sources;
+  for (ValueId a = 0; a < joint_.graph().value_count() && joint_.is_of_first(a); ++a) {
+    if (sources.size() >= kMostTermsOfValue) break;
+    const Value& value = joint_.graph().value(a);
+    if (joint_.is_constant(a) || !value.shape_known || joint_.defined_by(a) != a) continue;
+    const bool may_be =
+        (filled_up(value.type, type) && runs_.samples().agree_filled_up(a, b)) ||
+        (shift_between(value.type, type) != 0 && runs_.samples().agree_shifted(a, b, shift_between(value.type, type)));
+    if (may_be) sources.push_back(a);
+  }
+  for (const ValueId a : sources) {
+    const auto [known, is_new] = terms_.try_emplace({joint_.find(a), to_string(type)}, kNoValue);
+    if (is_new)
+      if (const std::optional<Step> term = related_term(joint_, a, type)) known->second = add_value_(*term);
+    if (known->second != kNoValue) found.push_back(known->second);
+  }
+  return found;
+}
+
+}  // namespace rewright::equivalence

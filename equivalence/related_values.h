@@ -1,0 +1,43 @@
+// Values of the second model that no value of the first one equals, but one operator or a few make of one: channels that were
+// filled up with zeros to whole blocks, and integers of 8 bits that were moved by 128, from int8 to uint8 or back.
+//
+// Such a term over a value of the first model is added to the table as a kValue. Once it is proved equal to the second model's
+// value, equations that follow are about as many nodes as if the value were known.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "equivalence/checker/proof.h"
+#include "equivalence/sample_runs.h"
+
+namespace rewright::equivalence {
+
+// The node's output has elements of this input, moved, and nothing else.
+bool only_reads(const Graph& graph, const Node& node, std::size_t input);
+
+// The term of a kValue that makes a value of this type of `a`; nullopt if none of these does.
+std::optional<Step> related_term(const Joint& joint, ValueId a, const TensorType& type);
+
+class RelatedValues {
+ public:
+  // `add_value` adds a kValue to the table of the proof, and returns its value.
+  RelatedValues(const Joint& joint, const SampleRuns& runs, std::function<ValueId(const Step&)> add_value);
+
+  // Values of terms, in the table, that `b` agrees with in all samples.
+  std::vector<ValueId> terms_for(ValueId b);
+
+ private:
+  bool only_moves(ValueId b) const;
+
+  const Joint& joint_;
+  const SampleRuns& runs_;
+  const std::function<ValueId(const Step&)> add_value_;
+  std::map<std::pair<ValueId, std::string>, ValueId> terms_;  // by class of the value, and by type
+};
+
+}  // namespace rewright::equivalence
