@@ -1,14 +1,18 @@
 #include "equivalence/related_values.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
+#include "graph/sizes.h"
+#include "rules/io.h"
 
 namespace rewright::equivalence {
 
 namespace {
 
 constexpr std::size_t kMostTermsOfValue = 2;  // tried for one value
+constexpr std::size_t kMostTransposed = 5;    // axes
 
 // A rule whose source is a term over one leaf.
 class TermOfOne {
@@ -85,16 +89,44 @@ bool only_reads(const Graph& graph, const Node& node, std::size_t input) {
   }
 }
 
-std::optional<Step> related_term(const Joint& joint, ValueId a, const TensorType& type) {
-  const Value& value = joint.graph().value(a);
-  if (!value.shape_known) return std::nullopt;
-  TermOfOne term(a, value.type);
-  if (auto behind = filled_up(value.type, type))
-    return term.finish(term.node("Pad", {{"pads_end", std::move(*behind)}}, {TermOfOne::leaf()}));
-  const int shift = shift_between(value.type, type);
-  if (shift == 0) return std::nullopt;
+std::vector<Relation> relations_between(const TensorType& from, const TensorType& to) {
+  std::vector<Relation> result;
+  if (filled_up(from, to)) result.push_back({Relation::Kind::kFilledUp, {}});
+  if (shift_between(from, to) != 0) result.push_back({Relation::Kind::kShifted, {}});
+  if (from.type != to.type || from.type == DataType::kBool) return result;
+  const auto is_constant = [](const Index& size) { return size.is_constant(); };
+  if (!(from.shape == to.shape) && std::all_of(to.shape.begin(), to.shape.end(), is_constant) &&
+      std::all_of(from.shape.begin(), from.shape.end(), is_constant) &&
+      element_count(values(from.shape)) == element_count(values(to.shape)))
+    result.push_back({Relation::Kind::kReshaped, {}});
+  if (from.rank() != to.rank() || from.rank() < 2 || from.rank() > kMostTransposed) return result;
+  std::vector<std::size_t> perm(from.rank());
+  std::iota(perm.begin(), perm.end(), 0);
+  while (std::next_permutation(perm.begin(), perm.end())) {
+    bool fits = true;
+    for (std::size_t k = 0; k < perm.size(); ++k) fits = fits && from.shape[perm[k]] == to.shape[k];
+    if (fits) result.push_back({Relation::Kind::kTransposed, perm});
+  }
+  return result;
+}
+
+Step related_term(const Joint& joint, ValueId a, const TensorType& type, const Relation& relation) {
+  const TensorType& from = joint.graph().value(a).type;
+  TermOfOne term(a, from);
+  switch (relation.kind) {
+    case Relation::Kind::kFilledUp:
+      return term.finish(term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {TermOfOne::leaf()}));
+    case Relation::Kind::kReshaped:
+      return term.finish(term.node("Reshape", {{"shape", type.shape}}, {TermOfOne::leaf()}));
+    case Relation::Kind::kTransposed:
+      return term.finish(
+          term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {TermOfOne::leaf()}));
+    case Relation::Kind::kShifted:
+      break;
+  }
   const PatternValue wide = term.node("Cast", {{"to", DataType::kInt32}}, {TermOfOne::leaf()});
-  const PatternValue number = term.node("Fill", {{"value", Real(shift)}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
+  const PatternValue number =
+      term.node("Fill", {{"value", Real(shift_between(from, type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
   return term.finish(term.node("Cast", {{"to", type.type}}, {term.node("Add", {}, {wide, number})}));
 }
 
@@ -109,25 +141,41 @@ bool RelatedValues::only_moves(ValueId b) const {
   return !node.op || node.op->random() || (node.inputs.size() == 1 && only_reads(joint_.graph(), node, 0));
 }
 
-std::vector<ValueId> RelatedValues::terms_for(ValueId b) {
-  std::vector<ValueId> found;
-  if (!joint_.is_of_second(b) || !runs_.samples().has(b) || !joint_.graph().value(b).shape_known || only_moves(b)) return found;
-  const TensorType type = joint_.graph().value(b).type;
-  std::vector<ValueId> sources;
-  for (ValueId a = 0; a < joint_.graph().value_count() && joint_.is_of_first(a); ++a) {
-    if (sources.size() >= kMostTermsOfValue) break;
-    const Value& value = joint_.graph().value(a);
-    if (joint_.is_constant(a) || !value.shape_known || joint_.defined_by(a) != a) continue;
-    const bool may_be =
-        (filled_up(value.type, type) && runs_.samples().agree_filled_up(a, b)) ||
-        (shift_between(value.type, type) != 0 && runs_.samples().agree_shifted(a, b, shift_between(value.type, type)));
-    if (may_be) sources.push_back(a);
+bool RelatedValues::agree(ValueId a, ValueId b, const Relation& relation) const {
+  const Samples& samples = runs_.samples();
+  switch (relation.kind) {
+    case Relation::Kind::kFilledUp:
+      return samples.agree_filled_up(a, b);
+    case Relation::Kind::kReshaped:
+      return samples.agree_reshaped(a, b);
+    case Relation::Kind::kTransposed:
+      return samples.agree_transposed(a, b, relation.perm);
+    case Relation::Kind::kShifted:
+      break;
   }
-  for (const ValueId a : sources) {
-    const auto [known, is_new] = terms_.try_emplace({joint_.find(a), to_string(type)}, kNoValue);
-    if (is_new)
-      if (const std::optional<Step> term = related_term(joint_, a, type)) known->second = add_value_(*term);
-    if (known->second != kNoValue) found.push_back(known->second);
+  return samples.agree_shifted(a, b, shift_between(joint_.graph().value(a).type, joint_.graph().value(b).type));
+}
+
+std::vector<ValueId> RelatedValues::terms_for(ValueId b) {
+  if (!joint_.is_of_second(b) || !runs_.samples().has(b) || !joint_.graph().value(b).shape_known || only_moves(b)) return {};
+  const TensorType type = joint_.graph().value(b).type;
+  std::map<std::string, std::vector<Relation>> by_type;
+  std::vector<std::pair<ValueId, Relation>> sources;
+  for (ValueId a = 0; a < joint_.graph().value_count() && joint_.is_of_first(a) && sources.size() < kMostTermsOfValue; ++a) {
+    const Value& value = joint_.graph().value(a);
+    if (joint_.is_constant(a) || !value.shape_known || joint_.defined_by(a) != a || !runs_.samples().has(a)) continue;
+    const auto [relations, is_new] = by_type.try_emplace(to_string(value.type));
+    if (is_new) relations->second = relations_between(value.type, type);
+    const auto found = std::find_if(relations->second.begin(), relations->second.end(),
+                                    [&](const Relation& relation) { return agree(a, b, relation); });
+    if (found != relations->second.end()) sources.emplace_back(a, *found);
+  }
+  std::vector<ValueId> found;
+  for (const auto& [a, relation] : sources) {
+    const Step term = related_term(joint_, a, type, relation);
+    const auto [known, is_new] = terms_.try_emplace({joint_.find(a), to_algebra(*term.term)}, kNoValue);
+    if (is_new) known->second = add_value_(term);
+    found.push_back(known->second);
   }
   return found;
 }

@@ -1,5 +1,6 @@
 // Values of the second model that no value of the first one equals, but one operator or a few make of one: channels that were
-// filled up with zeros to whole blocks, and integers of 8 bits that were moved by 128, from int8 to uint8 or back.
+// filled up with zeros to whole blocks, rows that were joined for a product or axes in another order through several operators,
+// and integers of 8 bits that were moved by 128, from int8 to uint8 or back.
 //
 // Such a term over a value of the first model is added to the table as a kValue. Once it is proved equal to the second model's
 // value, equations that follow are about as many nodes as if the value were known.
@@ -7,7 +8,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,8 +20,17 @@ namespace rewright::equivalence {
 // The node's output has elements of this input, moved, and nothing else.
 bool only_reads(const Graph& graph, const Node& node, std::size_t input);
 
-// The term of a kValue that makes a value of this type of `a`; nullopt if none of these does.
-std::optional<Step> related_term(const Joint& joint, ValueId a, const TensorType& type);
+// How a value is made of another one.
+struct Relation {
+  enum class Kind { kFilledUp, kReshaped, kTransposed, kShifted };
+  Kind kind;
+  std::vector<std::size_t> perm;  // kTransposed
+};
+
+// All that may make a value of one type of a value of another.
+std::vector<Relation> relations_between(const TensorType& from, const TensorType& to);
+// The kValue that makes a value of this type of `a`.
+Step related_term(const Joint& joint, ValueId a, const TensorType& type, const Relation& relation);
 
 class RelatedValues {
  public:
@@ -33,11 +42,12 @@ class RelatedValues {
 
  private:
   bool only_moves(ValueId b) const;
+  bool agree(ValueId a, ValueId b, const Relation& relation) const;
 
   const Joint& joint_;
   const SampleRuns& runs_;
   const std::function<ValueId(const Step&)> add_value_;
-  std::map<std::pair<ValueId, std::string>, ValueId> terms_;  // by class of the value, and by type
+  std::map<std::pair<ValueId, std::string>, ValueId> terms_;  // by class of the value, and by what the term says
 };
 
 }  // namespace rewright::equivalence

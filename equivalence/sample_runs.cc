@@ -108,6 +108,7 @@ std::vector<ValueId> SampleRuns::candidates(ValueId b) const {
   const Value& value = joint_.graph().value(b);
   const auto offer = [&](ValueId a) {
     const Value& other = joint_.graph().value(a);
+    if (joint_.is_constant(a) && joint_.producer(b) < 0) return;
     if (other.type == value.type && other.shape_known == value.shape_known && classes.insert(joint_.find(a)).second)
       found.push_back(a);
   };

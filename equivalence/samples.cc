@@ -16,7 +16,9 @@ namespace rewright::equivalence {
 namespace {
 
 constexpr std::size_t kElements = 48;  // of a value that are kept
+constexpr std::int64_t kMostOfConstant = 4096;
 constexpr double kCandidate = 2e-3;    // relative difference up to which values are candidates
+constexpr double kMoved = 2e-5;        // the same for sums of elements that were moved, of their magnitude
 constexpr double kPrecise = 1e-6;      // the same in double: constants are roundings to float
 constexpr double kBeyondRounding = 8;  // times what slightly changed inputs make of an output
 
@@ -61,6 +63,30 @@ Graph with_slightly_changed_weights(const Graph& graph) {
   return result;
 }
 
+// Of equal elements in another order.
+bool has_same_sum(double a, double b, double magnitude) { return std::abs(a - b) <= kMoved * magnitude; }
+
+// The sum of elements, each times a weight for its place on the axis.
+std::vector<double> sums_by_axis(const Sizes& sizes, const std::vector<double>& elements) {
+  const auto weight = [](std::uint64_t place) {
+    return static_cast<double>((place + 1) * 11400714819323198485u >> 40) * 0x1p-24;
+  };
+  std::vector<double> result;
+  std::size_t inner = elements.size();
+  for (const std::int64_t size : sizes) {
+    if (size <= 0 || elements.empty()) return std::vector<double>(sizes.size());
+    inner /= static_cast<std::size_t>(size);
+    double sum = 0;
+    for (std::size_t at = 0; at < elements.size(); at += inner) {
+      double part = 0;
+      for (std::size_t k = at; k < at + inner; ++k) part += std::isfinite(elements[k]) ? elements[k] : 0;
+      sum += part * weight(at / inner % static_cast<std::size_t>(size));
+    }
+    result.push_back(sum);
+  }
+  return result;
+}
+
 bool all_finite(const Tensor& tensor) {
   if (!is_real(tensor.type())) return true;
   const std::vector<double> elements = tensor.reals();
@@ -84,6 +110,7 @@ Samples::Summary Samples::summary_of(const Tensor& tensor) {
     if (!std::isfinite(e)) continue;
     s.sum += e, s.weighted += weight * e, s.magnitude += std::abs(e);
   }
+  s.by_axis = sums_by_axis(s.sizes, elements);
   for (std::size_t k = 0; k < std::min(kElements, elements.size()); ++k)
     s.elements.push_back(elements[k * elements.size() / std::min(kElements, elements.size())]);
   return s;
@@ -117,13 +144,32 @@ bool Samples::agree(ValueId a, ValueId b) const {
   return in_all_samples(a, b, [&](const Summary& x, const Summary& y) { return agree(x, y); });
 }
 
-// Zeros change neither sums nor the largest element.
+// Zeros behind elements change no sum, whatever its weights.
 bool Samples::agree_filled_up(ValueId a, ValueId b) const {
+  return in_all_samples(a, b, [](const Summary& x, const Summary& y) {
+    if (x.by_axis.size() != y.by_axis.size()) return false;
+    for (std::size_t k = 0; k < x.by_axis.size(); ++k)
+      if (!has_same_sum(x.by_axis[k], y.by_axis[k], x.magnitude)) return false;
+    return x.type == y.type && x.magnitude > 0 && has_same_sum(x.magnitude, y.magnitude, x.magnitude) &&
+           has_same_sum(x.sum, y.sum, x.magnitude);
+  });
+}
+
+bool Samples::agree_reshaped(ValueId a, ValueId b) const {
   return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
-    const auto close = [](double p, double q, double of) { return std::abs(p - q) <= kCandidate * of; };
-    const double scale = std::max(x.magnitude, y.magnitude);
-    return x.type == y.type && x.magnitude > 0 && close(x.largest, y.largest, std::max(x.largest, y.largest)) &&
-           close(x.magnitude, y.magnitude, scale) && close(x.sum, y.sum, scale);
+    Summary reshaped = x;
+    reshaped.sizes = y.sizes;
+    return x.magnitude > 0 && element_count(x.sizes) == element_count(y.sizes) && agree(reshaped, y);
+  });
+}
+
+bool Samples::agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    if (x.sizes.size() != perm.size() || y.sizes.size() != perm.size()) return false;
+    for (std::size_t k = 0; k < perm.size(); ++k)
+      if (x.sizes[perm[k]] != y.sizes[k] || !has_same_sum(x.by_axis[perm[k]], y.by_axis[k], x.magnitude)) return false;
+    return x.type == y.type && x.magnitude > 0 && has_same_sum(x.sum, y.sum, x.magnitude) &&
+           has_same_sum(x.magnitude, y.magnitude, x.magnitude);
   });
 }
 
@@ -156,6 +202,11 @@ Samples::Executed Samples::execute(const Graph& graph, const std::vector<Tensor>
     number.emplace(id, k);
     executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(results[k]));
   }
+  // The second model may compute what is a constant of the first one: zeros, by a node that fills a tensor.
+  for (ValueId id = 0; !is_second && id < graph.value_count(); ++id)
+    if (const Tensor& constant = graph.value(id).constant;
+        constant && constant.type() != DataType::kString && constant.size() <= kMostOfConstant)
+      executed.values.emplace(id, summary_of(constant));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     executed.values.emplace(is_second ? joint_.of_second(graph.inputs()[i]) : graph.inputs()[i], summary_of(inputs[i]));
   for (const GraphOutput& output : graph.outputs()) {

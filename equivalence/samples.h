@@ -35,8 +35,11 @@ class Samples {
 
   // Do two values agree, up to rounding, in all samples?
   bool agree(ValueId a, ValueId b) const;
-  // May `b` be `a` with zeros behind the elements of an axis, or `a` plus a number, in all samples?
+  // May `b` be `a` with zeros behind the elements of an axis, `a` with the same elements in other sizes, `a` with its axes in
+  // another order, or `a` plus a number, in all samples?
   bool agree_filled_up(ValueId a, ValueId b) const;
+  bool agree_reshaped(ValueId a, ValueId b) const;
+  bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
   bool agree_shifted(ValueId a, ValueId b, int shift) const;
   bool has(ValueId id) const;
   // Equal for values that agree: of the type and sizes in the first sample.
@@ -55,6 +58,7 @@ class Samples {
     Sizes sizes;
     double largest = 0, sum = 0, weighted = 0, magnitude = 0;
     std::vector<double> elements;  // some of them
+    std::vector<double> by_axis;   // sums with weights that follow from the place on one axis
   };
   using Summaries = std::map<ValueId, Summary>;
   static Summary summary_of(const Tensor& tensor);
