@@ -116,6 +116,10 @@ std::vector<ValueId> SampleRuns::candidates(ValueId b) const {
   const bool named = name != by_name_.end();
   if (!samples_.has(b)) {
     if (named) offer(name->second);
+    // Zeros that an absent operand stands for are in the table alone.
+    if (is_filled_with_zeros(b))
+      for (ValueId a = 0; a < joint_.graph().value_count() && joint_.is_of_first(a) && found.size() < kMostCandidates; ++a)
+        if (samples_.is_zero(a)) offer(a);
     return found;
   }
   if (named && samples_.agree(name->second, b)) offer(name->second);
@@ -123,6 +127,14 @@ std::vector<ValueId> SampleRuns::candidates(ValueId b) const {
   for (auto at = from; at != to && found.size() < kMostCandidates; ++at)
     if (samples_.agree(at->second, b)) offer(at->second);
   return found;
+}
+
+bool SampleRuns::is_filled_with_zeros(ValueId b) const {
+  const std::int32_t position = joint_.producer(b);
+  const Node* node = position < 0 ? nullptr : joint_.graph().nodes()[static_cast<std::size_t>(position)].get();
+  if (!node || !node->op || node->op->name() != "Fill") return false;
+  const Real* value = std::get_if<Real>(&node->attributes[node->op->field("value").value()]);
+  return value && value->symbol.empty() && value->value == 0;
 }
 
 ValueId SampleRuns::namesake(ValueId b) const {

@@ -43,6 +43,7 @@ class SampleRuns {
   const Samples& samples() const { return samples_; }
 
  private:
+  bool is_filled_with_zeros(ValueId b) const;
   bool tells_in_double() const { return precise_ && precise_->count() > 0 && precise_->counterexample(); }
 
   const Graph &a_, &b_;

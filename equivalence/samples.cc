@@ -184,6 +184,12 @@ bool Samples::agree_shifted(ValueId a, ValueId b, int shift) const {
 
 bool Samples::has(ValueId id) const { return !values_.empty() && values_[0].count(id) > 0; }
 
+bool Samples::is_zero(ValueId id) const {
+  return in_all_samples(id, id, [](const Summary& s, const Summary&) {
+    return std::all_of(s.elements.begin(), s.elements.end(), [](double e) { return e == 0; }) && s.magnitude == 0;
+  });
+}
+
 std::uint64_t Samples::key(ValueId id) const {
   const Summary& s = values_.at(0).at(id);
   std::uint64_t key = static_cast<std::uint64_t>(s.type);

@@ -42,6 +42,7 @@ class Samples {
   bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
   bool agree_shifted(ValueId a, ValueId b, int shift) const;
   bool has(ValueId id) const;
+  bool is_zero(ValueId id) const;  // in all samples
   // Equal for values that agree: of the type and sizes in the first sample.
   std::uint64_t key(ValueId id) const;
   // The largest difference of each output, in the order of the first model's, for random inputs within the ranges. Throws Error
