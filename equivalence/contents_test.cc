@@ -1,11 +1,14 @@
 // Models that read at positions that are data, and numbers that stand in an operator's definition: proved with certificates
 // that the checker accepts, and that prove nothing else.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/temporary_folder.h"
 #include "equivalence/prove.h"
+#include "equivalence/related_values.h"
 #include "graph/file.h"
 #include "graph/testing.h"
 #include "rules/io.h"
@@ -160,6 +163,105 @@ TEST_CASE("prove: constants that are quotients of numbers of a definition") {
   const std::string whole = "agraph (float[3] x) => (float[3] y) { y = Gelu<approximate = \"tanh\">(x) }";
   require_certified({written("0.044714998453855515"), whole, written("0.0447"), 20});
   require_certified({whole, written("0.044714998453855515"), written("0.0447"), 20});
+}
+
+namespace {
+
+// Twelve operators on each element, one after the other.
+std::string chain_of_twelve(const std::string& from, const std::string& to) {
+  const char* operators[] = {"Tanh", "Neg", "Exp", "Neg", "Sigmoid", "Abs", "Softplus", "Tanh", "Neg", "Exp", "Tanh", "Abs"};
+  std::string text, last = from;
+  int number = 0;
+  for (const char* op : operators) {
+    const std::string next = number + 1 == std::ssize(operators) ? to : "v" + std::to_string(number);
+    text += next + " = " + op + "(" + last + ") ";
+    last = next, ++number;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("prove: axes in another order through several operators, and rows that are joined") {
+  const auto in_order = [](const std::string& perm) {
+    return "agraph (float[N, 3, 2, 4] x) => (float[N, 2, 4, 3] y) { " + chain_of_twelve("x", "t") + "y = Transpose<perm = [" +
+           perm + "]>(t) }";
+  };
+  const std::string first = "agraph (float[N, 3, 2, 4] x) => (float[N, 2, 4, 3] y) { s = Transpose<perm = [0, 2, 1, 3]>(x) " +
+                            chain_of_twelve("s", "t") + "y = Transpose<perm = [0, 1, 3, 2]>(t) }";
+  const Certified certified(first, in_order("0, 2, 3, 1"), 17);
+  INFO(certified.result().reason);
+  REQUIRE(certified.result().verdict == Verdict::kProved);
+  CHECK(certified.check().accepted);
+  // The same axes exchanged once more.
+  const std::string square = "agraph (float[2, 4, 4] x) => (float[2, 4, 4] y) { ";
+  const Certified wrong(square + "s = Transpose<perm = [0, 2, 1]>(x) " + chain_of_twelve("s", "y") + "}",
+                        square + chain_of_twelve("x", "y") + "}", 17);
+  CHECK(wrong.result().verdict == Verdict::kRefuted);
+
+  const Certified rows("agraph (float[2, 3, 4] x) => (float[2, 3, 4] y) { " + chain_of_twelve("x", "y") + "}",
+                       "agraph (float[2, 3, 4] x) => (float[2, 3, 4] y) <int64[2] s = {6, 4}, int64[3] u = {2, 3, 4}> "
+                       "{ r = Reshape(x, s) " +
+                           chain_of_twelve("r", "t") + "y = Reshape(t, u) }",
+                       17);
+  REQUIRE(rows.result().verdict == Verdict::kProved);
+  CHECK(rows.check().accepted);
+}
+
+TEST_CASE("prove: channels that stay filled up with zeros") {
+  const auto network = [](const std::string& sizes, const std::string& weights, const std::string& second) {
+    std::string text = "agraph (float[N, 1, 5, 5] x) => (float[N, 1, 5, 5] y) <float[" + sizes + ", 1, 1, 1] v = {" + weights +
+                       "}, float[" + sizes + ", 1, 1, 1] d = {" + weights + "}, float[1, " + sizes + ", 1, 1] w = {" + second +
+                       "}> { a0 = Conv(x, v) ";
+    for (int n = 0; n < 12; ++n) {
+      const std::string from = "a" + std::to_string(n), conv = "c" + std::to_string(n), to = "a" + std::to_string(n + 1);
+      text += conv + " = Conv<group = " + sizes + ">(" + from + ", d) " + to + " = " + (n % 2 == 0 ? "Relu" : "Tanh") + "(" +
+              conv + ") ";
+    }
+    return text + "y = Conv(a12, w) }";
+  };
+  const Certified certified(network("3", "1, 2, -1", "1, -1, 2"), network("4", "1, 2, -1, 0", "1, -1, 2, 0"), 17);
+  INFO(certified.result().reason);
+  REQUIRE(certified.result().verdict == Verdict::kProved);
+  CHECK(certified.check().accepted);
+  CHECK_FALSE(certified.proves(network("4", "1, 2, -1, 0", "1, -1, 1, 0")));
+  const Certified wrong(network("3", "1, 2, -1", "1, -1, 2"), network("4", "1, 2, -1, 0.5", "1, -1, 2, 1"), 17);
+  CHECK(wrong.result().verdict != Verdict::kProved);
+}
+
+TEST_CASE("prove: zeros cut out of more of them are what an absent state stands for") {
+  const std::string sizes = "agraph (float[3, 2, 4] x, float[1, 6, 4] w, float[1, 6, 2] r) => (float[3, 1, 2, 2] y) ";
+  const Certified certified(
+      sizes +
+          "<float[1, 12] b = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, int64[3] s = {2, 2, 2}, int64[1] one = {1}, "
+          "int64[1] two = {2}, int64[1] zero = {0}> { all = ConstantOfShape(s) "
+          "h = Slice(all, one, two, zero) y = GRU<hidden_size = 2>(x, w, r, b, , h) }",
+      sizes + "{ y = GRU<hidden_size = 2>(x, w, r) }", 17);
+  INFO(certified.result().reason);
+  REQUIRE(certified.result().verdict == Verdict::kProved);
+  CHECK(certified.check().accepted);
+}
+
+TEST_CASE("terms over a value have the type that they are made for", "[sampling]") {
+  std::mt19937 random(3);
+  std::size_t tried = 0;
+  for (int run = 0; run < 1000; ++run) {
+    const DataType types[] = {DataType::kFloat, DataType::kInt8, DataType::kUint8};
+    Indices shape, other;
+    for (std::size_t k = random() % 4; k-- > 0;) shape.emplace_back(1 + random() % 3), other = shape;
+    std::shuffle(other.begin(), other.end(), random);
+    if (!other.empty() && random() % 2 == 0) other[0] = Index(other[0].value() + static_cast<std::int64_t>(random() % 3));
+    const TensorType from{types[random() % 3], shape}, to{types[random() % 3], other};
+    Graph graph;
+    graph.add_output("y", graph.add_input("x", from));
+    for (const Relation& relation : relations_between(from, to)) {
+      Joint joint(graph, graph, {});
+      const ValueId made = add_value(joint, related_term(joint, graph.inputs()[0], to, relation));
+      CHECK(joint.graph().value(made).type == to);
+      ++tried;
+    }
+  }
+  CHECK(tried > 50);
 }
 
 }  // namespace rewright::equivalence

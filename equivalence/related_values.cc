@@ -70,13 +70,6 @@ std::optional<Indices> filled_up(const TensorType& from, const TensorType& to) {
   return different == 1 ? std::optional(std::move(behind)) : std::nullopt;
 }
 
-// The number that is added between int8 and uint8; 0 for other types.
-int shift_between(const TensorType& from, const TensorType& to) {
-  if (!(from.shape == to.shape)) return 0;
-  if (from.type == DataType::kInt8 && to.type == DataType::kUint8) return kUnsignedShift;
-  return from.type == DataType::kUint8 && to.type == DataType::kInt8 ? -kUnsignedShift : 0;
-}
-
 }  // namespace
 
 bool only_reads(const Graph& graph, const Node& node, std::size_t input) {
@@ -92,7 +85,6 @@ bool only_reads(const Graph& graph, const Node& node, std::size_t input) {
 std::vector<Relation> relations_between(const TensorType& from, const TensorType& to) {
   std::vector<Relation> result;
   if (filled_up(from, to)) result.push_back({Relation::Kind::kFilledUp, {}});
-  if (shift_between(from, to) != 0) result.push_back({Relation::Kind::kShifted, {}});
   if (from.type != to.type || from.type == DataType::kBool) return result;
   const auto is_constant = [](const Index& size) { return size.is_constant(); };
   if (!(from.shape == to.shape) && std::all_of(to.shape.begin(), to.shape.end(), is_constant) &&
@@ -119,15 +111,10 @@ Step related_term(const Joint& joint, ValueId a, const TensorType& type, const R
     case Relation::Kind::kReshaped:
       return term.finish(term.node("Reshape", {{"shape", type.shape}}, {TermOfOne::leaf()}));
     case Relation::Kind::kTransposed:
-      return term.finish(
-          term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {TermOfOne::leaf()}));
-    case Relation::Kind::kShifted:
       break;
   }
-  const PatternValue wide = term.node("Cast", {{"to", DataType::kInt32}}, {TermOfOne::leaf()});
-  const PatternValue number =
-      term.node("Fill", {{"value", Real(shift_between(from, type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
-  return term.finish(term.node("Cast", {{"to", type.type}}, {term.node("Add", {}, {wide, number})}));
+  return term.finish(
+      term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {TermOfOne::leaf()}));
 }
 
 RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::function<ValueId(const Step&)> add_value)
@@ -149,11 +136,9 @@ bool RelatedValues::agree(ValueId a, ValueId b, const Relation& relation) const 
     case Relation::Kind::kReshaped:
       return samples.agree_reshaped(a, b);
     case Relation::Kind::kTransposed:
-      return samples.agree_transposed(a, b, relation.perm);
-    case Relation::Kind::kShifted:
       break;
   }
-  return samples.agree_shifted(a, b, shift_between(joint_.graph().value(a).type, joint_.graph().value(b).type));
+  return samples.agree_transposed(a, b, relation.perm);
 }
 
 std::vector<ValueId> RelatedValues::terms_for(ValueId b) {

@@ -173,15 +173,6 @@ bool Samples::agree_transposed(ValueId a, ValueId b, const std::vector<std::size
   });
 }
 
-bool Samples::agree_shifted(ValueId a, ValueId b, int shift) const {
-  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
-    if (x.sizes != y.sizes) return false;
-    for (std::size_t k = 0; k < x.elements.size(); ++k)  // a step apart where rounding decides
-      if (std::abs(x.elements[k] + shift - y.elements[k]) > 1) return false;
-    return true;
-  });
-}
-
 bool Samples::has(ValueId id) const { return !values_.empty() && values_[0].count(id) > 0; }
 
 bool Samples::is_zero(ValueId id) const {

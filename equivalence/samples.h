@@ -13,8 +13,6 @@
 
 namespace rewright::equivalence {
 
-inline constexpr int kUnsignedShift = 128;  // from int8 to uint8
-
 struct Counterexample {
   std::vector<Tensor> inputs;  // in the order of the first model's
   std::string output;          // of the first model, that differs
@@ -35,12 +33,11 @@ class Samples {
 
   // Do two values agree, up to rounding, in all samples?
   bool agree(ValueId a, ValueId b) const;
-  // May `b` be `a` with zeros behind the elements of an axis, `a` with the same elements in other sizes, `a` with its axes in
-  // another order, or `a` plus a number, in all samples?
+  // May `b` be `a` with zeros behind the elements of an axis, `a` with the same elements in other sizes, or `a` with its
+  // axes in another order, in all samples?
   bool agree_filled_up(ValueId a, ValueId b) const;
   bool agree_reshaped(ValueId a, ValueId b) const;
   bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
-  bool agree_shifted(ValueId a, ValueId b, int shift) const;
   bool has(ValueId id) const;
   bool is_zero(ValueId id) const;  // in all samples
   // Equal for values that agree: of the type and sizes in the first sample.
