@@ -50,6 +50,19 @@ std::size_t bytes_of(const Box& box, std::size_t width) { return static_cast<std
 
 bool is_same(const Box& inner, const Box& outer) { return inner.begin == outer.begin && inner.sizes == outer.sizes; }
 
+// The first byte of `box` in the memory of a box that contains it, if its elements are consecutive there.
+std::optional<std::size_t> place_within(const Box& box, std::size_t width, const Box& outer) {
+  if (element_count(box.sizes) == 0) return 0;
+  std::size_t axis = 0;
+  while (axis < box.sizes.size() && box.sizes[axis] == 1) ++axis;
+  for (std::size_t d = axis + 1; d < box.sizes.size(); ++d)
+    if (box.sizes[d] != outer.sizes[d]) return std::nullopt;
+  auto place = std::size_t{0};
+  for (std::size_t d = 0; d < box.sizes.size(); ++d)
+    place = place * static_cast<std::size_t>(outer.sizes[d]) + static_cast<std::size_t>(box.begin[d] - outer.begin[d]);
+  return place * width;
+}
+
 // Copies the positions of `box` between memory of two boxes that contain it.
 void copy_box(const Box& box, std::size_t width, const std::byte* from, const Box& from_box, std::byte* into,
               const Box& into_box) {
@@ -86,16 +99,20 @@ void copy_box(const Box& box, std::size_t width, const std::byte* from, const Bo
   }
 }
 
-// A message to or from a process: the box of the tensor that it carries. Packed unless it is the sender's whole tensor.
+// A message to or from a process: the box of the tensor that it carries. Packed unless its elements are consecutive.
 struct Packet {
   std::size_t process;
   Box box;
-  Tensor packed = {};
+  TensorPool::Output packed = {};
 };
 
+// A tensor to be filled, and its memory.
+using Room = TensorPool::Output;
+std::span<std::byte> memory_of(const Room& room) { return {room.bytes, room.tensor.byte_count()}; }
 // Memory that is not cleared first, as messages overwrite it.
-Tensor room_for(std::size_t bytes) { return Tensor(DataType::kUint8, {static_cast<std::int64_t>(bytes)}); }
-std::span<std::byte> memory_of(Tensor& tensor) { return tensor.size() > 0 ? tensor.mutable_bytes() : std::span<std::byte>(); }
+Room room_for(std::size_t bytes, TensorPool* pool) {
+  return TensorPool::take_from(pool, DataType::kUint8, {static_cast<std::int64_t>(bytes)});
+}
 
 std::size_t width_of(DataType type) {
   const std::size_t width = byte_size(type);
@@ -105,66 +122,89 @@ std::size_t width_of(DataType type) {
 
 // One round: this process sends the boxes of `sent` from its tensor, and receives those of `received` into another.
 void send_boxes(Communicator& processes, std::vector<Packet> sent, const Tensor& from, const Box& from_box,
-                std::vector<Packet> received, Tensor& into, const Box& into_box) {
-  const std::size_t width = width_of(into.type());
+                std::vector<Packet> received, const Room& into, const Box& into_box, TensorPool* pool = nullptr) {
+  const std::size_t width = width_of(from ? from.type() : into.tensor.type());
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (Packet& p : sent) {
-    if (is_same(p.box, from_box)) {
-      out.push_back({p.process, from.bytes()});
+    if (const auto place = place_within(p.box, width, from_box)) {
+      out.push_back({p.process, from.bytes().subspan(*place, bytes_of(p.box, width))});
       continue;
     }
-    p.packed = room_for(bytes_of(p.box, width));
-    copy_box(p.box, width, from.bytes().data(), from_box, memory_of(p.packed).data(), p.box);
-    out.push_back({p.process, p.packed.bytes()});
+    p.packed = room_for(bytes_of(p.box, width), pool);
+    copy_box(p.box, width, from.bytes().data(), from_box, p.packed.bytes, p.box);
+    out.push_back({p.process, memory_of(p.packed)});
   }
   for (Packet& p : received) {
-    p.packed = room_for(bytes_of(p.box, width));
+    if (const auto place = place_within(p.box, width, into_box)) {
+      in.push_back({p.process, memory_of(into).subspan(*place, bytes_of(p.box, width))});
+      continue;
+    }
+    p.packed = room_for(bytes_of(p.box, width), pool);
     in.push_back({p.process, memory_of(p.packed)});
   }
   processes.exchange(out, in);
-  std::byte* const memory = memory_of(into).data();
-  for (const Packet& p : received) copy_box(p.box, width, p.packed.bytes().data(), p.box, memory, into_box);
+  for (const Packet& p : received)
+    if (p.packed.bytes) copy_box(p.box, width, p.packed.bytes, p.box, into.bytes, into_box);
 }
 
-template <class T>
-T combined(Reduction reduction, T a, T b) {
+template <Reduction kReduction, class T>
+T combined(T a, T b) {
   // Integers wrap around.
   using Number = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
-  switch (reduction) {
-    case Reduction::kSum:
-      return static_cast<T>(static_cast<Number>(a) + static_cast<Number>(b));
-    case Reduction::kProduct:
-      return static_cast<T>(static_cast<Number>(a) * static_cast<Number>(b));
-    case Reduction::kMax:
-      return a < b || b != b ? b : a;
-    case Reduction::kMin:
-      return b < a || b != b ? b : a;
-  }
-  return a;
+  if constexpr (kReduction == Reduction::kSum) return static_cast<T>(static_cast<Number>(a) + static_cast<Number>(b));
+  if constexpr (kReduction == Reduction::kProduct) return static_cast<T>(static_cast<Number>(a) * static_cast<Number>(b));
+  if constexpr (kReduction == Reduction::kMax) return a < b || b != b ? b : a;
+  return b < a || b != b ? b : a;
 }
 
-// Combines memory of all processes, in their order, into the first one's place of `into`.
+// Calls `with` with the reduction as a constant.
+template <class With>
+void for_reduction(Reduction reduction, const With& with) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return with(std::integral_constant<Reduction, Reduction::kSum>());
+    case Reduction::kProduct:
+      return with(std::integral_constant<Reduction, Reduction::kProduct>());
+    case Reduction::kMax:
+      return with(std::integral_constant<Reduction, Reduction::kMax>());
+    case Reduction::kMin:
+      return with(std::integral_constant<Reduction, Reduction::kMin>());
+  }
+}
+
+constexpr std::size_t kCombinedAtOnce = 2048;  // elements, which stay in the nearest cache
+
+// Combines memory of all processes, in their order. `into` may be one of the first two.
 template <class T>
 void combine_as(Reduction reduction, const std::vector<const std::byte*>& from, std::byte* into, std::size_t count) {
-  T* const result = reinterpret_cast<T*>(into);
-  for (std::size_t n = 0; n < count; ++n) {
-    T value = reinterpret_cast<const T*>(from[0])[n];
-    for (std::size_t p = 1; p < from.size(); ++p) value = combined(reduction, value, reinterpret_cast<const T*>(from[p])[n]);
-    result[n] = value;
-  }
+  for_reduction(reduction, [&](auto constant) {
+    constexpr Reduction kReduction = decltype(constant)::value;
+    for (std::size_t begin = 0; begin < count; begin += kCombinedAtOnce) {
+      const std::size_t length = std::min(kCombinedAtOnce, count - begin);
+      const auto of = [&](std::size_t p) { return std::span(reinterpret_cast<const T*>(from[p]) + begin, length); };
+      const std::span<T> result(reinterpret_cast<T*>(into) + begin, length);
+      if (from.size() == 1) std::ranges::copy(of(0), result.begin());
+      for (std::size_t p = 1; p < from.size(); ++p) {
+        const std::span<const T> before = p == 1 ? of(0) : std::span<const T>(result), next = of(p);
+        for (std::size_t n = 0; n < length; ++n) result[n] = combined<kReduction>(before[n], next[n]);
+      }
+    }
+  });
 }
 
 template <class Widen, class Narrow>
 void combine_narrow(Reduction reduction, const std::vector<const std::byte*>& from, std::byte* into, std::size_t count,
                     const Widen& widened, const Narrow& narrowed) {
   auto* const result = reinterpret_cast<std::uint16_t*>(into);
-  for (std::size_t n = 0; n < count; ++n) {
-    float value = widened(reinterpret_cast<const std::uint16_t*>(from[0])[n]);
-    for (std::size_t p = 1; p < from.size(); ++p)
-      value = combined(reduction, value, widened(reinterpret_cast<const std::uint16_t*>(from[p])[n]));
-    result[n] = narrowed(value);
-  }
+  for_reduction(reduction, [&](auto constant) {
+    for (std::size_t n = 0; n < count; ++n) {
+      float value = widened(reinterpret_cast<const std::uint16_t*>(from[0])[n]);
+      for (std::size_t p = 1; p < from.size(); ++p)
+        value = combined<decltype(constant)::value>(value, widened(reinterpret_cast<const std::uint16_t*>(from[p])[n]));
+      result[n] = narrowed(value);
+    }
+  });
 }
 
 void combine_elements(DataType type, Reduction reduction, const std::vector<const std::byte*>& from, std::byte* into,
@@ -200,18 +240,19 @@ void combine_elements(DataType type, Reduction reduction, const std::vector<cons
 }
 
 // The combination's elements [bounds[p], bounds[p + 1]) in process p, of which `mine` has all.
-void reduce_elements(Communicator& processes, const Tensor& mine, Reduction reduction, const Bounds& bounds, std::byte* into) {
+void reduce_elements(Communicator& processes, const Tensor& mine, Reduction reduction, const Bounds& bounds, std::byte* into,
+                     TensorPool* pool) {
   const std::size_t width = width_of(mine.type()), me = processes.rank();
   const std::size_t count = bounds[me + 1] - bounds[me];
-  std::vector<Tensor> others(processes.size());
+  std::vector<Room> others(processes.size());
   std::vector<const std::byte*> from(processes.size());
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     from[p] = mine.bytes().data() + bounds[me] * width;
     if (p == me) continue;
-    others[p] = room_for(count * width);
-    from[p] = others[p].bytes().data();
+    others[p] = room_for(count * width, pool);
+    from[p] = others[p].bytes;
     out.push_back({p, mine.bytes().subspan(bounds[p] * width, (bounds[p + 1] - bounds[p]) * width)});
     in.push_back({p, memory_of(others[p])});
   }
@@ -244,23 +285,25 @@ void exchange_with(Communicator& processes, std::size_t other, Memory sent, Memo
 }
 
 // Combines what both have, the one of the lower number first, so that both get the same bits.
-void combine_with(Communicator& processes, std::size_t other, DataType type, Reduction reduction, Memory sent, Memory kept) {
-  Tensor received = room_for(kept.size());
+void combine_with(Communicator& processes, std::size_t other, DataType type, Reduction reduction, Memory sent, Memory kept,
+                  TensorPool* pool) {
+  const Room received = room_for(kept.size(), pool);
   exchange_with(processes, other, sent, memory_of(received));
-  std::vector<const std::byte*> both{kept.data(), received.bytes().data()};
+  std::vector<const std::byte*> both{kept.data(), received.bytes};
   if (other < processes.rank()) std::swap(both[0], both[1]);
   if (!kept.empty()) combine_elements(type, reduction, both, kept.data(), kept.size() / width_of(type));
 }
 
 // This process's slot then has the combination, by recursive halving.
-void combine_halves(Communicator& processes, Memory all, DataType type, Reduction reduction, const Bounds& slots) {
+void combine_halves(Communicator& processes, Memory all, DataType type, Reduction reduction, const Bounds& slots,
+                    TensorPool* pool) {
   const std::size_t me = processes.rank(), width = width_of(type);
   std::size_t first = 0, last = processes.size();
   for (std::size_t bit = 1; bit < processes.size(); bit *= 2) {
     const std::size_t middle = first + (last - first) / 2;
     const Memory low = range(all, width, slots, first, middle), high = range(all, width, slots, middle, last);
     const bool is_high = (me & bit) != 0;
-    combine_with(processes, me ^ bit, type, reduction, is_high ? low : high, is_high ? high : low);
+    combine_with(processes, me ^ bit, type, reduction, is_high ? low : high, is_high ? high : low, pool);
     (is_high ? first : last) = middle;
   }
 }
@@ -288,68 +331,71 @@ struct Slots {
   }
 };
 
-Tensor combined_halves(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to) {
+Tensor combined_halves(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to,
+                       TensorPool* pool) {
   const std::size_t me = slot_of(processes.rank(), processes.size()), width = width_of(mine.type());
   const Slots slots(mine.sizes(), to, processes.size());
-  Tensor packed = room_for(slots.bounds.back() * width);
+  const Room packed = room_for(slots.bounds.back() * width, pool);
   const Memory memory = memory_of(packed);
   const Box all = box_of(mine.sizes(), {}, 0);
   for (std::size_t s = 0; s < slots.boxes.size(); ++s)
     copy_box(slots.boxes[s], width, mine.bytes().data(), all, range(memory, width, slots.bounds, s, s + 1).data(),
              slots.boxes[s]);
-  combine_halves(processes, memory, mine.type(), reduction, slots.bounds);
-  Tensor result(mine.type(), slots.boxes[me].sizes);
-  if (result.size() > 0) std::ranges::copy(range(memory, width, slots.bounds, me, me + 1), result.mutable_bytes().begin());
-  return result;
+  combine_halves(processes, memory, mine.type(), reduction, slots.bounds, pool);
+  const Room result = TensorPool::take_from(pool, mine.type(), slots.boxes[me].sizes);
+  std::ranges::copy(range(memory, width, slots.bounds, me, me + 1), memory_of(result).begin());
+  return result.tensor;
 }
 
-Tensor gathered_halves(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from) {
+Tensor gathered_halves(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
+                       TensorPool* pool) {
   const std::size_t me = slot_of(processes.rank(), processes.size()), width = width_of(mine.type());
   const Slots slots(whole, from, processes.size());
-  Tensor packed = room_for(slots.bounds.back() * width);
+  const Room packed = room_for(slots.bounds.back() * width, pool);
   const Memory memory = memory_of(packed);
   std::ranges::copy(mine.bytes(), range(memory, width, slots.bounds, me, me + 1).begin());
   gather_halves(processes, memory, width, slots.bounds);
-  Tensor result(mine.type(), whole);
+  const Room result = TensorPool::take_from(pool, mine.type(), whole);
   const Box all = box_of(whole, {}, 0);
   for (std::size_t s = 0; s < slots.boxes.size(); ++s)
-    copy_box(slots.boxes[s], width, range(memory, width, slots.bounds, s, s + 1).data(), slots.boxes[s],
-             memory_of(result).data(), all);
-  return result;
+    copy_box(slots.boxes[s], width, range(memory, width, slots.bounds, s, s + 1).data(), slots.boxes[s], result.bytes, all);
+  return result.tensor;
 }
 
-Tensor all_reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction, ExchangeWay way) {
-  Tensor result(mine.type(), mine.sizes());
-  const Memory all = result.mutable_bytes();
+Tensor all_reduced_in_pairs(Communicator& processes, const Tensor& mine, Reduction reduction, ExchangeWay way,
+                            TensorPool* pool) {
+  const Room result = TensorPool::take_from(pool, mine.type(), mine.sizes());
+  const Memory all = memory_of(result);
   std::ranges::copy(mine.bytes(), all.begin());
   if (way == ExchangeWay::kWhole) {
     for (std::size_t bit = 1; bit < processes.size(); bit *= 2)
-      combine_with(processes, processes.rank() ^ bit, mine.type(), reduction, all, all);
-    return result;
+      combine_with(processes, processes.rank() ^ bit, mine.type(), reduction, all, all, pool);
+    return result.tensor;
   }
   // Parts of equal lengths, whatever the tensor's sizes are.
   const Bounds slots = even_bounds(static_cast<std::size_t>(mine.size()), processes.size());
-  combine_halves(processes, all, mine.type(), reduction, slots);
+  combine_halves(processes, all, mine.type(), reduction, slots, pool);
   gather_halves(processes, all, width_of(mine.type()), slots);
-  return result;
+  return result.tensor;
 }
 
-Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduction, const PairLimits& limits) {
+Tensor all_reduced(Communicator& processes, const Tensor& mine, Reduction reduction, const PairLimits& limits,
+                   TensorPool* pool) {
   const ExchangeWay way = way_of(processes.size(), static_cast<double>(mine.bytes().size()), limits);
-  if (mine.size() > 0 && way != ExchangeWay::kAtOnce) return all_reduced_in_pairs(processes, mine, reduction, way);
-  Tensor result(mine.type(), mine.sizes());
-  if (result.size() == 0) return result;
+  if (mine.size() > 0 && way != ExchangeWay::kAtOnce) return all_reduced_in_pairs(processes, mine, reduction, way, pool);
+  const Room result = TensorPool::take_from(pool, mine.type(), mine.sizes());
+  if (mine.size() == 0) return result.tensor;
   const std::size_t width = width_of(mine.type()), me = processes.rank();
   const Bounds bounds = even_bounds(static_cast<std::size_t>(mine.size()), processes.size());
-  const std::span<std::byte> all = result.mutable_bytes();
+  const std::span<std::byte> all = memory_of(result);
   const auto part = [&](std::size_t p) { return all.subspan(bounds[p] * width, (bounds[p + 1] - bounds[p]) * width); };
-  reduce_elements(processes, mine, reduction, bounds, part(me).data());
+  reduce_elements(processes, mine, reduction, bounds, part(me).data(), pool);
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   for (std::size_t p = 0; p < processes.size(); ++p)
     if (p != me) out.push_back({p, part(me)}), in.push_back({p, part(p)});
   processes.exchange(out, in);
-  return result;
+  return result.tensor;
 }
 
 }  // namespace
@@ -388,7 +434,7 @@ Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const 
 }
 
 Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
-                    const TensorParts& to, const std::optional<PairLimits>& limits) {
+                    const TensorParts& to, const std::optional<PairLimits>& limits, TensorPool* pool) {
   const std::size_t me = processes.rank(), width = width_of(mine.type());
   const Box have = box_of(whole, from, me), want = box_of(whole, to, me);
   if (mine.sizes() != have.sizes) throw Error(ErrorCode::kBadInput, "the tensor is not the process's part");
@@ -402,52 +448,59 @@ Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& wh
   const double bytes = static_cast<double>(element_count(whole)) * static_cast<double>(width);
   const PairLimits own = limits.value_or(usual_limits(processes.size()));
   if (to.is_whole() && !from.is_whole() && bytes > 0 && way_of(processes.size(), bytes, own) != ExchangeWay::kAtOnce)
-    return gathered_halves(processes, mine, whole, from);
-  Tensor result(mine.type(), want.sizes);
+    return gathered_halves(processes, mine, whole, from, pool);
+  const Room result = TensorPool::take_from(pool, mine.type(), want.sizes);
   std::vector<Packet> sent, received;
   for (std::size_t p = 0; p < processes.size() && !from.is_whole(); ++p) {
     if (p == me) continue;
     sent.push_back({p, intersection(have, box_of(whole, to, p)), {}});
     received.push_back({p, intersection(box_of(whole, from, p), want), {}});
   }
-  if (result.size() > 0)
-    copy_box(intersection(have, want), width, mine.bytes().data(), have, result.mutable_bytes().data(), want);
-  send_boxes(processes, std::move(sent), mine, have, std::move(received), result, want);
-  return result;
+  copy_box(intersection(have, want), width, mine.bytes().data(), have, result.bytes, want);
+  send_boxes(processes, std::move(sent), mine, have, std::move(received), result, want, pool);
+  return result.tensor;
 }
 
 Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to,
-               const std::optional<PairLimits>& limits) {
+               const std::optional<PairLimits>& limits, TensorPool* pool) {
   if (processes.size() == 1) return part_of(mine, to, 0);
   const PairLimits own = limits.value_or(usual_limits(processes.size()));
-  if (to.is_whole()) return all_reduced(processes, mine, reduction, own);
+  if (to.is_whole()) return all_reduced(processes, mine, reduction, own, pool);
   const std::size_t me = processes.rank(), width = width_of(mine.type());
   const double bytes = static_cast<double>(mine.size()) * static_cast<double>(width);
   if (bytes > 0 && way_of(processes.size(), bytes, own) != ExchangeWay::kAtOnce)
-    return combined_halves(processes, mine, reduction, to);
+    return combined_halves(processes, mine, reduction, to, pool);
   const Box all = box_of(mine.sizes(), {}, me), want = box_of(mine.sizes(), to, me);
   // Everybody's contribution to this process's part, in the order of processes.
-  std::vector<Tensor> parts(processes.size());
-  std::vector<Tensor> packed(processes.size());
+  std::vector<Room> parts(processes.size()), packed(processes.size());
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   std::vector<const std::byte*> from;
   for (std::size_t p = 0; p < processes.size(); ++p) {
-    parts[p] = p == me ? part_of(mine, to, me) : Tensor(mine.type(), want.sizes);
-    if (p != me) {
-      const Box box = box_of(mine.sizes(), to, p);
-      packed[p] = room_for(bytes_of(box, width));
-      copy_box(box, width, mine.bytes().data(), all, memory_of(packed[p]).data(), box);
-      out.push_back({p, packed[p].bytes()});
-      if (parts[p].size() > 0) in.push_back({p, parts[p].mutable_bytes()});
+    if (const auto place = place_within(want, width, all); p == me && place) {
+      from.push_back(mine.bytes().subspan(*place).data());
+      continue;
     }
-    from.push_back(parts[p].bytes().data());
+    parts[p] = TensorPool::take_from(pool, mine.type(), want.sizes);
+    from.push_back(parts[p].bytes);
+    if (p == me) {
+      copy_box(want, width, mine.bytes().data(), all, parts[p].bytes, want);
+      continue;
+    }
+    const Box box = box_of(mine.sizes(), to, p);
+    if (const auto place = place_within(box, width, all)) {
+      out.push_back({p, mine.bytes().subspan(*place, bytes_of(box, width))});
+    } else {
+      packed[p] = room_for(bytes_of(box, width), pool);
+      copy_box(box, width, mine.bytes().data(), all, packed[p].bytes, box);
+      out.push_back({p, memory_of(packed[p])});
+    }
+    in.push_back({p, memory_of(parts[p])});
   }
   processes.exchange(out, in);
-  Tensor result(mine.type(), want.sizes);
-  if (result.size() > 0)
-    combine_elements(mine.type(), reduction, from, result.mutable_bytes().data(), static_cast<std::size_t>(result.size()));
-  return result;
+  const Room result = TensorPool::take_from(pool, mine.type(), want.sizes);
+  combine_elements(mine.type(), reduction, from, result.bytes, static_cast<std::size_t>(result.tensor.size()));
+  return result.tensor;
 }
 
 void combine_into(Tensor& total, const Tensor& other, Reduction reduction) {
@@ -467,7 +520,7 @@ Tensor scatter(Communicator& processes, const Tensor& whole, DataType type, cons
   const Box all = box_of(sizes, {}, me);
   if (me == root) {
     if (whole.type() != type || whole.sizes() != sizes) throw Error(ErrorCode::kBadInput, "the tensor has other sizes");
-    Tensor none(type, {0});
+    const Room none = room_for(0, nullptr);
     std::vector<Packet> sent;
     for (std::size_t p = 0; p < processes.size(); ++p)
       if (p != me) sent.push_back({p, box_of(sizes, to, p), {}});
@@ -475,9 +528,9 @@ Tensor scatter(Communicator& processes, const Tensor& whole, DataType type, cons
     return part_of(whole, to, me);
   }
   const Box want = box_of(sizes, to, me);
-  Tensor result(type, want.sizes);
+  const Room result = TensorPool::take_from(nullptr, type, want.sizes);
   send_boxes(processes, {}, Tensor(), all, {{root, want, {}}}, result, want);
-  return result;
+  return result.tensor;
 }
 
 Tensor gather(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from, std::size_t root) {
@@ -485,18 +538,18 @@ Tensor gather(Communicator& processes, const Tensor& mine, const Sizes& whole, c
   if (from.is_whole()) return me == root ? mine : Tensor();
   const Box have = box_of(whole, from, me);
   if (me != root) {
-    Tensor none(mine.type(), {0});
+    const Room none = room_for(0, nullptr);
     send_boxes(processes, {{root, have, {}}}, mine, have, {}, none, Box{{0}, {0}});
     return {};
   }
   const Box all = box_of(whole, {}, me);
-  Tensor result(mine.type(), whole);
+  const Room result = TensorPool::take_from(nullptr, mine.type(), whole);
   std::vector<Packet> received;
   for (std::size_t p = 0; p < processes.size(); ++p)
     if (p != me) received.push_back({p, box_of(whole, from, p), {}});
-  if (mine.size() > 0) copy_box(have, width, mine.bytes().data(), have, result.mutable_bytes().data(), all);
+  copy_box(have, width, mine.bytes().data(), have, result.bytes, all);
   send_boxes(processes, {}, mine, have, std::move(received), result, all);
-  return result;
+  return result.tensor;
 }
 
 }  // namespace rewright::distribution

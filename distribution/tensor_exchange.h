@@ -20,6 +20,7 @@
 #include "distribution/communicator.h"
 #include "expressions/element.h"
 #include "expressions/tensor.h"
+#include "expressions/tensor_pool.h"
 
 namespace rewright::distribution {
 
@@ -60,16 +61,17 @@ Tensor part_of(const Tensor& whole, const TensorParts& parts, std::size_t proces
 Tensor put_together(const std::vector<Tensor>& parts, const Sizes& whole, const TensorParts& from);
 
 // From this process's part of a tensor of the sizes `whole` to its part of another distribution. Every row is in one part of
-// `from`. Throws Error(kUnsupported) for strings, Error(kBadInput) where `mine` is no such part.
+// `from`. Memory for the result and for messages is the pool's, if there is one. Throws Error(kUnsupported) for strings,
+// Error(kBadInput) where `mine` is no such part.
 Tensor redistribute(Communicator& processes, const Tensor& mine, const Sizes& whole, const TensorParts& from,
-                    const TensorParts& to, const std::optional<PairLimits>& limits = {});
+                    const TensorParts& to, const std::optional<PairLimits>& limits = {}, TensorPool* pool = nullptr);
 
 // This process's part of the combination of all processes' tensors, which have the same sizes. Elements are combined in the
 // order of the processes, so that all have the same bits; 16-bit reals in float, rounded once. In pairs neighbours are combined
 // first, then pairs of neighbours and so on, rounded once a round: the same bits by halves and whole, and wherever in a tensor
 // an element stands. Throws Error(kUnsupported) for types without arithmetic.
 Tensor combine(Communicator& processes, const Tensor& mine, Reduction reduction, const TensorParts& to,
-               const std::optional<PairLimits>& limits = {});
+               const std::optional<PairLimits>& limits = {}, TensorPool* pool = nullptr);
 
 // Combines a tensor that owns its memory with another one of its type and sizes, which comes second. Throws Error(kUnsupported)
 // for types without arithmetic.

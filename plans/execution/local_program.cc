@@ -374,10 +374,10 @@ Tensor gather_in_first(const Tensor& mine, const LocalPort& port, PlanProcesses&
   return distribution::gather(processes.between(), of_group, port.between->whole, port.between->parts, 0);
 }
 
-Tensor exchanged(const LocalExchange& e, const Tensor& mine, PlanProcesses& all) {
+Tensor exchanged(const LocalExchange& e, const Tensor& mine, PlanProcesses& all, TensorPool* pool) {
   Communicator& processes = all.at(e.level);
-  return e.reduction ? combine(processes, mine, *e.reduction, e.after, e.pairs)
-                     : redistribute(processes, mine, e.whole, e.before, e.after, e.pairs);
+  return e.reduction ? combine(processes, mine, *e.reduction, e.after, e.pairs, pool)
+                     : redistribute(processes, mine, e.whole, e.before, e.after, e.pairs, pool);
 }
 
 std::vector<Tensor> run_in_order(const LocalProgram& program, PlanProcesses& processes, std::vector<Tensor> inputs,

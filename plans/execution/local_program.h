@@ -80,7 +80,7 @@ LocalProgram local_program(const Plan& plan, const Graph& graph, const std::vect
 // executes plans is runtime/planned/.
 std::vector<Tensor> run_in_order(const LocalProgram& program, PlanProcesses& processes, std::vector<Tensor> inputs,
                                  const std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)>& compute);
-// This process's tensor behind the exchange.
-Tensor exchanged(const LocalExchange& exchange, const Tensor& mine, PlanProcesses& processes);
+// This process's tensor behind the exchange. Memory for it and for messages is the pool's, if there is one.
+Tensor exchanged(const LocalExchange& exchange, const Tensor& mine, PlanProcesses& processes, TensorPool* pool = nullptr);
 
 }  // namespace rewright::plans

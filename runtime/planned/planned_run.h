@@ -1,11 +1,15 @@
 // Executes a process's program of a plan (plans/execution/local_program.h): pieces on a backend, exchanges beside them.
 //
-// A thread of its own sends and receives, in the one order that all processes have. An exchange begins when its value is
-// computed, in the midst of a piece, and a piece waits for its result only at the first step that reads it. So all kinds of
-// exchanges run beside computing, one after another, which is what simulations of plans suppose (plans/groups/step.h).
+// Exchanges go one after another, in the one order that all processes have (runtime/planned/exchange_queue.h). Where a
+// processor is free, a second thread begins one when its value is computed, in the midst of a piece, and a piece waits for its
+// result only at the first step that reads it: so exchanges of all kinds run beside computing, which is what simulations of
+// plans suppose (plans/groups/step.h). A thread that waits for an exchange does it itself.
+//
+// Outputs of pieces, results of exchanges and messages use the memory of earlier ones.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "distribution/communicator.h"
@@ -14,11 +18,18 @@
 
 namespace rewright::runtime {
 
+struct ExchangesOfRuns;
+
+// Does each process have a processor for exchanges beside those of its computing threads? Also true where processes are on
+// several machines, as messages take time there that no processor is needed for. All processes call it.
+bool can_exchange_beside(distribution::Communicator& processes, int threads);
+
 class PlannedRun {
  public:
-  // `processes` must outlive this object, and be used by nobody else during a run.
+  // `processes` must outlive this object, and be used by nobody else during a run. `beside`: do exchanges run beside computing?
+  // None: if they can. All processes call it.
   PlannedRun(plans::LocalProgram program, distribution::Communicator& processes, const Backend& backend,
-             const SessionOptions& options);
+             const SessionOptions& options, std::optional<bool> beside = {});
   ~PlannedRun();
 
   // This process's parts of the inputs and of the outputs, in the order of the program's. All processes call it.
@@ -34,9 +45,8 @@ class PlannedRun {
   plans::LocalProgram program_;
   std::shared_ptr<plans::PlanProcesses> processes_;
   std::vector<std::unique_ptr<Session>> pieces_;
-  std::vector<int> readers_;  // of each value: pieces, exchanges and outputs
-  // Shared with the thread that exchanges, which may outlive a run that has failed.
-  std::shared_ptr<const std::vector<plans::LocalExchange>> exchanges_;
+  std::vector<int> readers_;                    // of each value: pieces, exchanges and outputs
+  std::shared_ptr<ExchangesOfRuns> exchanges_;  // shared with the thread that exchanges
 };
 
 }  // namespace rewright::runtime

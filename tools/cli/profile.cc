@@ -13,6 +13,7 @@
 #include "plans/machines/measure_links.h"
 #include "runtime/planned/measure_exchanges.h"
 #include "runtime/planned/planned_graph.h"
+#include "runtime/planned/planned_run.h"
 #include "tools/cli/command.h"
 #include "tools/cli/processes.h"
 
@@ -168,8 +169,7 @@ void measure_together(const ProfileOptions& options, Communicator& processes, st
   if (options.device != "cpu" || machine.devices != machine.per_node || machine.devices < 2) return;
   machine.node_bytes_per_second = runtime::measure_shared_memory(processes);
   const int threads = thread_count(options.common);
-  const std::size_t busy = machine.per_node * (static_cast<std::size_t>(threads) + 1);
-  machine.exchanges_beside = busy <= std::max(1U, std::thread::hardware_concurrency());
+  machine.exchanges_beside = runtime::can_exchange_beside(processes, threads);
   runtime::MeasureExchangesOptions measuring;
   measuring.cancel = std::move(cancel);
   const plans::MeasuredLink exchanges =

@@ -311,12 +311,12 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       options.open_graph = &sized.of->graph_of(sized.graph);
     }
     std::shared_ptr<ArenaPool> arenas;
-    std::shared_ptr<OutputPool> outputs;
+    std::shared_ptr<TensorPool> outputs;
     if (resources_) {
       arenas = {resources_, &resources_->arenas};
       outputs = {resources_, &resources_->outputs};
     } else {
-      outputs = std::make_shared<OutputPool>();
+      outputs = std::make_shared<TensorPool>();
     }
     auto runner = translated(
         [&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(sized.graph), options), arenas, outputs); });

@@ -24,7 +24,7 @@ struct CpuResources final : SharedResources {
   PreparedConstants constants;
   Recognitions recognitions;
   ArenaPool arenas;
-  OutputPool outputs;
+  TensorPool outputs;
   std::atomic<std::size_t> plan_bytes = 0;  // of all plans of the session and of the graphs within it
 };
 

@@ -17,7 +17,7 @@ double work_seconds(int threads) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas, std::shared_ptr<OutputPool> outputs)
+PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas, std::shared_ptr<TensorPool> outputs)
     : plan_(std::move(plan)),
       arenas_(arenas ? std::move(arenas) : std::make_shared<ArenaPool>()),
       outputs_(std::move(outputs)),
@@ -101,7 +101,7 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs, const CacheL
   return advance(std::move(own), lengths);
 }
 
-OutputPool::Output PlanRunner::make_output(std::size_t number, const CacheLengths* lengths) const {
+TensorPool::Output PlanRunner::make_output(std::size_t number, const CacheLengths* lengths) const {
   Sizes sizes = output_sizes_[number];
   if (lengths != nullptr && plan_.caches[number]) sizes[2] = lengths->present;
   if (outputs_) return outputs_->take(plan_.output_types[number].type, sizes);
@@ -115,7 +115,7 @@ std::vector<Tensor> PlanRunner::run_observed(std::span<const Tensor> inputs, con
   const LibrariesOnOneThread alone;
   std::unique_ptr<Execution> execution = take();
   for (std::size_t o = 0; o < outputs.size(); ++o) {
-    OutputPool::Output made = make_output(o);
+    TensorPool::Output made = make_output(o);
     outputs[o] = std::move(made.tensor);
     execution->results[o] = made.bytes;
   }
@@ -134,7 +134,7 @@ std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs, const CacheL
       outputs[o] = inputs[static_cast<std::size_t>(storage.replaces)];
       execution->results[o] = outputs[o].mutable_bytes().data();
     } else {
-      OutputPool::Output made = make_output(o, lengths);
+      TensorPool::Output made = make_output(o, lengths);
       outputs[o] = std::move(made.tensor);
       execution->results[o] = made.bytes;
     }

@@ -9,7 +9,7 @@
 
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/running/arena.h"
-#include "runtime/cpu/running/output_pool.h"
+#include "expressions/tensor_pool.h"
 #include "runtime/stream.h"
 
 namespace rewright::cpu {
@@ -24,7 +24,7 @@ double work_seconds(int threads);
 class PlanRunner {
  public:
   // `arenas`: shared with other plans; null: not shared. `outputs`: where outputs are allocated; null: by the system.
-  explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr, std::shared_ptr<OutputPool> outputs = nullptr);
+  explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr, std::shared_ptr<TensorPool> outputs = nullptr);
   ~PlanRunner();
   // `lengths`: of caches, if they are not those of the plan.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const CacheLengths* lengths = nullptr);
@@ -53,7 +53,7 @@ class PlanRunner {
   void give_back(std::unique_ptr<Execution> execution);
   void run_step(Execution& execution, std::size_t number, const Workers& workers, const CacheLengths* lengths) const;
   // A new output, and where to write it.
-  OutputPool::Output make_output(std::size_t number, const CacheLengths* lengths = nullptr) const;
+  TensorPool::Output make_output(std::size_t number, const CacheLengths* lengths = nullptr) const;
   // Execution::results says where outputs go.
   void execute(Execution& execution, std::span<const Tensor> inputs, const Observe& observe = {},
                const CacheLengths* lengths = nullptr) const;
@@ -61,7 +61,7 @@ class PlanRunner {
   Plan plan_;
   std::vector<Sizes> output_sizes_;
   std::shared_ptr<ArenaPool> arenas_;
-  std::shared_ptr<OutputPool> outputs_;
+  std::shared_ptr<TensorPool> outputs_;
   std::unique_ptr<Uses> uses_;  // for streams: created when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;

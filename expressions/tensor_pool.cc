@@ -1,9 +1,10 @@
-#include "runtime/cpu/running/output_pool.h"
+#include "expressions/tensor_pool.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -12,9 +13,9 @@
 
 #include "base/process_memory.h"
 
-namespace rewright::cpu {
+namespace rewright {
 
-struct OutputPool::Blocks {
+struct TensorPool::Blocks {
   static constexpr std::size_t kPage = 4096, kHugePage = std::size_t{2} << 20;
   static constexpr std::size_t kLeastBytes = std::size_t{64} << 10;  // smaller ones are malloc's
 
@@ -32,11 +33,19 @@ struct OutputPool::Blocks {
   // Straight from the system: blocks that come and go in all sizes would leave holes in the heap.
   static Block map(std::size_t bytes) {
     require_memory(bytes);
-    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED)
+    const bool is_huge = bytes >= 2 * kHugePage;
+    const std::size_t all = is_huge ? bytes + kHugePage : bytes;
+    void* const mapped = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
       throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(bytes) + " bytes");
-    if (bytes >= 2 * kHugePage) ::madvise(at, bytes, MADV_HUGEPAGE);  // advice: small pages work as well
-    return {static_cast<std::byte*>(at), bytes};
+    auto* const begin = static_cast<std::byte*>(mapped);
+    if (!is_huge) return {begin, bytes};
+    // Huge pages begin at multiples of their size.
+    const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+    if (before > 0) unmap(begin, before);
+    if (before < kHugePage) unmap(begin + before + bytes, kHugePage - before);
+    ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // advice: small pages work as well
+    return {begin + before, bytes};
   }
   static void unmap(std::byte* at, std::size_t bytes) { ::munmap(at, bytes); }
 
@@ -61,6 +70,8 @@ struct OutputPool::Blocks {
     }
     const Block block = map(bytes);
     const std::lock_guard lock(mutex);
+    mapped_bytes += bytes;
+    if (free_bytes >= bytes) most_between += bytes;  // enough, but not in one place
     count(bytes);
     drop_smallest();
     return block;
@@ -96,13 +107,15 @@ struct OutputPool::Blocks {
   void count(std::size_t bytes) {
     used_bytes += bytes;
     most_used = std::max(most_used, used_bytes);
+    most_between = std::min(most_between, static_cast<std::size_t>(share_more * static_cast<double>(most_used)));
+    most_kept = most_used + most_between;
   }
 
   // Pages that are too many go back to the system, those of the smallest ranges first: they fit the fewest outputs.
   void drop_smallest() {
-    while (!free.empty() && used_bytes + free_bytes > most_used) {
+    while (!free.empty() && used_bytes + free_bytes > most_kept) {
       const auto range = smallest_free(0);
-      const std::size_t dropped = std::min(range->second, used_bytes + free_bytes - most_used);
+      const std::size_t dropped = std::min(range->second, used_bytes + free_bytes - most_kept);
       range->second -= dropped;
       free_bytes -= dropped;
       unmap(range->first + range->second, dropped);
@@ -114,12 +127,18 @@ struct OutputPool::Blocks {
   // Whole pages, by address; neighbours are one range, so that the memory of many small outputs serves a large one, and of a
   // large one many small ones.
   std::map<std::byte*, std::size_t> free;
-  std::size_t free_bytes = 0, used_bytes = 0, most_used = 0;
+  std::size_t free_bytes = 0, used_bytes = 0, most_used = 0, most_between = 0, most_kept = 0, mapped_bytes = 0;
+  double share_more = 0;
 };
 
-OutputPool::OutputPool() : blocks_(std::make_shared<Blocks>()) {}
+TensorPool::TensorPool(double share_more) : blocks_(std::make_shared<Blocks>()) { blocks_->share_more = share_more; }
 
-OutputPool::Output OutputPool::take(DataType type, const Sizes& sizes) {
+std::size_t TensorPool::mapped_bytes() const {
+  const std::lock_guard lock(blocks_->mutex);
+  return blocks_->mapped_bytes;
+}
+
+TensorPool::Output TensorPool::take(DataType type, const Sizes& sizes) {
   std::size_t bytes = 0;
   const bool overflows = __builtin_mul_overflow(static_cast<std::size_t>(element_count(sizes)), byte_size(type), &bytes);
   if (overflows || bytes < Blocks::kLeastBytes || bytes > (std::size_t{1} << 46)) {  // Tensor says what is wrong
@@ -137,4 +156,11 @@ OutputPool::Output OutputPool::take(DataType type, const Sizes& sizes) {
   return {Tensor(type, sizes, owner, block.at), block.at};
 }
 
-}  // namespace rewright::cpu
+TensorPool::Output TensorPool::take_from(TensorPool* pool, DataType type, const Sizes& sizes) {
+  if (pool) return pool->take(type, sizes);
+  Tensor tensor(type, sizes);
+  std::byte* const at = tensor.size() > 0 ? tensor.mutable_bytes().data() : nullptr;
+  return {std::move(tensor), at};
+}
+
+}  // namespace rewright
