@@ -85,6 +85,10 @@ Engine linked_z3(unsigned seed) {
   };
 }
 
+Engine shared_z3(unsigned seed) {
+  return [engine = std::make_shared<Engine>(linked_z3(seed))](const Query& query) { return (*engine)(query); };
+}
+
 Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
   Query query{text, steps, quantified};
   if (observer_) observer_->asked(query);

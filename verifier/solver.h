@@ -54,6 +54,8 @@ class QueryObserver {
 // Solves a question as written.
 using Engine = std::function<Answer(const Query&)>;
 Engine linked_z3(unsigned seed);
+// One for many proofs, one after another: its copies share what Z3 needs, which takes longer to make than most proofs.
+Engine shared_z3(unsigned seed);
 
 struct SolverOptions {
   unsigned linear_steps = 4000000;
@@ -61,6 +63,7 @@ struct SolverOptions {
   unsigned seed = 0;
   // Is the time over? Then questions that were not asked before stay unknown, so that a proof ends soon. Empty: it never is.
   std::function<bool()> ended = {};
+  Engine engine = {};  // that verify() asks; empty: a new linked_z3()
 };
 
 class Solver {

@@ -78,7 +78,8 @@ class Verifier {
   // An unanswered question gets its whole budget only if sampling finds no counterexample: most false rules leave such
   // questions, and few true ones do.
   proof::Engine engine() {
-    return [this, z3 = proof::linked_z3(options_.solver.seed)](const proof::Query& query) {
+    const proof::Engine& given = options_.solver.engine;
+    return [this, z3 = given ? given : proof::linked_z3(options_.solver.seed)](const proof::Query& query) {
       proof::Query quick = query;
       quick.steps = quick.steps / kQuick + 1;  // 0 would be no limit
       const proof::Answer answer = z3(quick);

@@ -26,6 +26,7 @@
 #include "expressions/attributes.h"
 #include "operators/operator.h"
 #include "rules/rule.h"
+#include "verifier/solver.h"
 
 namespace rewright::plans {
 
@@ -111,18 +112,25 @@ struct CutProof {
   bool proved = false;
   std::string open_question;  // where it is not
 };
-CutProof prove(const std::vector<Rule>& rules);
+CutProof prove(const std::vector<Rule>& rules, const proof::Engine& engine = {});
 
 // The proposed cuts that are proved. They are kept for equal nodes, and proofs by what the rules say, so that layers of other
-// sizes are proved once, too.
+// sizes are proved once, too. Almost all proposed cuts are proved in the end: a search may try all of them, and prove those of
+// the plan that it found.
 class CutFinder {
  public:
+  // `proves`: else find() also gives cuts whose rules can be written and are not proved yet.
+  explicit CutFinder(bool proves = true) : proves_(proves) {}
+  bool proves() const { return proves_; }
+
   const std::vector<Cut>& find(const Operator& op, const Attributes& attributes, OperandTypes types);
   CutProof proof(const Operator& op, const Attributes& attributes, OperandTypes types, const Cut& cut);
   std::size_t proofs() const { return proofs_.size(); }
 
  private:
   const CutProof& kept(const std::vector<Rule>& rules);
+  const bool proves_ = true;
+  const proof::Engine engine_ = proof::shared_z3(proof::SolverOptions().seed);
   std::map<std::string, CutProof, std::less<>> proofs_;         // by the rules' text
   std::map<std::string, std::vector<Cut>, std::less<>> found_;  // by operator, attributes and types
 };

@@ -1,5 +1,6 @@
 #include "plans/cuts/cut.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
@@ -154,6 +155,22 @@ TEST_CASE("cuts: the interpreter computes the same in parts", "[long]") {
     if (rules > 150) break;
   }
   CHECK(rules > 150);
+}
+
+TEST_CASE("cuts: a finder that proves later gives those that are proved, and proves no others") {
+  std::size_t proved = 0;
+  CutFinder later(false), now;
+  for (const OperatorExample& example : operator_examples()) {
+    const std::vector<Cut> proposed = later.find(*example.op, example.attributes, example.types);
+    for (const Cut& cut : now.find(*example.op, example.attributes, example.types)) {
+      INFO(example.op->name() << ": " << to_string(cut));
+      CHECK(std::find(proposed.begin(), proposed.end(), cut) != proposed.end());
+      CHECK(later.proof(*example.op, example.attributes, example.types, cut).proved);
+      ++proved;
+    }
+    if (proved > 40) break;
+  }
+  CHECK(proved > 40);
 }
 
 TEST_CASE("cuts: wrong ones are not proved") {

@@ -131,7 +131,12 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
     if (!c) continue;
     share_zeros(graph, node, *c);
     if (wanted_ && !wanted_(*c)) continue;
-    c->seconds = choice_seconds(node, types, *c, processes_, seconds_, moved);
+    try {
+      c->seconds = choice_seconds(node, types, *c, processes_, seconds_, moved);
+    } catch (const Error&) {
+      if (cuts_->proves()) throw;
+      continue;  // it was only proposed: its parts are no operands of the operator
+    }
     // Cuts that need and give the same differ in the order of work alone.
     const bool is_known = std::any_of(at->second.begin(), at->second.end(), [&](const NodeChoice& other) {
       return other.needs == c->needs && other.gives == c->gives;

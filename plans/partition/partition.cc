@@ -20,8 +20,9 @@ namespace rewright::plans {
 
 namespace {
 
-// The share of the time, and the least seconds, to find where the program's search begins.
-constexpr double kStarting = 0.3, kStartingSeconds = 2;
+// The share of the time to find where the program's search begins, the least seconds, and those where nothing is found in
+// these.
+constexpr double kStarting = 0.3, kLeastStarting = 0.2, kMostStarting = 2;
 // Chains are added to the program in so many rounds, so many at once, where they are longer by this than what the program
 // knows, in this share of the time.
 constexpr int kMostRounds = 60, kIdleRounds = 4;
@@ -70,22 +71,30 @@ class Program {
     if (options_.overlapped)
       add_longest(), add_chains();
     else
-      start = good_start(std::max(kStarting * limits.seconds, kStartingSeconds));
+      start = good_start(options_.quick ? limits.seconds : std::max(kStarting * limits.seconds, kLeastStarting));
+    if (start.empty() && !options_.overlapped) start = good_start(kMostStarting);
+    if (options_.quick && !start.empty()) return chosen(start);
     limits.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     IntegerProgram::Solution solution = program_.minimize(start, limits);
     Partition result;
+    if (solution.values.empty()) solution.values = start;
+    if (!solution.values.empty()) result = chosen(solution.values);
     result.classes = classes_.nodes;
     result.bound = std::max(solution.bound, relaxed_bound_);
     result.timed_out = solution.timed_out;
-    if (solution.values.empty()) solution.values = start;
-    if (solution.values.empty()) return result;
-    result.found = true;
-    result.proved_best = solution.status == IntegerProgram::Status::kOptimal;
-    read(solution.values, result);
+    result.proved_best = result.found && solution.status == IntegerProgram::Status::kOptimal;
     return result;
   }
 
  private:
+  Partition chosen(const std::vector<double>& values) const {
+    Partition result;
+    result.classes = classes_.nodes;
+    result.found = true;
+    read(values, result);
+    return result;
+  }
+
   using Terms = std::vector<std::pair<int, double>>;
   // The distributions in which a value may be computed or needed, each with the variables that choose it.
   template <class Way>

@@ -38,6 +38,7 @@ struct PartitionOptions {
   bool overlapped = false;
   bool beside = true;          // and computing beside exchanging; false: the sum of both counts (Machine::exchanges_beside)
   double seconds = 60;         // for the search
+  bool quick = false;          // only a good choice found in little time (plans/partition/labels.h), if there is one
   std::int64_t nodes = 20000;  // of branch and bound
   int seed = 0;
 };

@@ -218,6 +218,30 @@ TEST_CASE("partition: exchanges take the times that are simulated on equal links
   }
 }
 
+TEST_CASE("partition: a quick one is one of those that the program chooses among, within the memory") {
+  for (std::size_t count = 1; count < 4; ++count)
+    for (const bool in_a_row : {false, true}) {
+      const Graph graph = products(count, in_a_row);
+      PartitionOptions options;
+      options.processes = 4;
+      options.latency = 5e-6, options.seconds_per_byte = 1 / 25e9;
+      const auto partition_of = [&](bool quick) {
+        options.quick = quick;
+        ChoiceFinder choices(4, roofline);
+        return partition(graph, choices, options);
+      };
+      const Partition best = partition_of(false);
+      options.memory = best.given_bytes;
+      const Partition quick = partition_of(true);
+      REQUIRE(best.proved_best);
+      REQUIRE(quick.found);
+      CHECK_FALSE(quick.proved_best);
+      CHECK(quick.given_bytes <= options.memory);
+      CHECK(quick.seconds >= best.seconds * (1 - 1e-9));
+      CHECK(quick.nodes.size() == graph.nodes().size());
+    }
+}
+
 TEST_CASE("partition: without time and without a partition it says that there was no time, not that nothing fits") {
   Graph graph;
   ValueId x = graph.add_input("x", {DataType::kFloat, {64, 64}});

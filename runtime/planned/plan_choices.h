@@ -21,10 +21,11 @@ namespace rewright::runtime {
 plans::OperatorSeconds device_seconds(const plans::Machine& machine, std::optional<bool> trains = {}, std::size_t parts = 1,
                                       bool for_bound = false);
 
-// The ways to divide nodes, proved and priced. Links do not count for them.
+// The ways to divide nodes, proved (or proposed, where proofs come later) and priced. Links do not count for them.
 class PlanChoices {
  public:
-  PlanChoices(const plans::Machine& machine, bool trains) : machine_(machine), trains_(trains) {}
+  PlanChoices(const plans::Machine& machine, bool trains, bool proves = true)
+      : machine_(machine), trains_(trains), cuts_(std::make_shared<plans::CutFinder>(proves)) {}
 
   // For nodes that are divided among so many groups of so many devices. `alike`: only ways by which all groups compute the same
   // graph. Groups of several devices divide nodes further, so that they have the prices of bounds.
@@ -36,7 +37,7 @@ class PlanChoices {
  private:
   plans::Machine machine_;
   bool trains_;
-  std::shared_ptr<plans::CutFinder> cuts_ = std::make_shared<plans::CutFinder>();
+  std::shared_ptr<plans::CutFinder> cuts_;
   std::map<std::tuple<std::size_t, std::size_t, bool, bool>, std::unique_ptr<plans::ChoiceFinder>> finders_;
 };
 

@@ -208,4 +208,22 @@ void require_proved(const Plan& plan, const PlannedGraph& planned, Communicator&
   });
 }
 
+PlannedGraph planned_group(const PlannedGraph& planned, const plans::GroupGraph& group) {
+  PlannedGraph result;
+  result.graph = group.graph, result.replaced = group.replaced;
+  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  const auto whole = planned.graph.inputs(), mine = result.graph.inputs();
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (is_in(planned.data, whole[i])) result.data.push_back(mine[i]);
+    if (is_in(planned.parameters, whole[i])) result.parameters.push_back(mine[i]);
+  }
+  const bool has_constants = std::any_of(planned.parameters.begin(), planned.parameters.end(),
+                                         [&](ValueId v) { return planned.graph.is_constant(v); });
+  for (ValueId v = 0; has_constants && v < result.graph.value_count(); ++v)
+    if (result.graph.is_constant(v)) result.parameters.push_back(v);
+  return result;
+}
+
 }  // namespace rewright::runtime

@@ -10,6 +10,7 @@
 
 #include "distribution/communicator.h"
 #include "graph/graph.h"
+#include "plans/groups/group_graph.h"
 #include "plans/plan.h"
 #include "runtime/training/graphs/training_graph.h"
 
@@ -49,5 +50,8 @@ plans::Plan read_plan_together(distribution::Communicator& processes, const std:
 // Error(kBadInput) in all processes if it is not proved, or of another graph.
 void require_proved(const plans::Plan& plan, const PlannedGraph& planned, distribution::Communicator& processes,
                     const std::string& file);
+
+// A group's graph of a plan of two levels, with data told from parameters.
+PlannedGraph planned_group(const PlannedGraph& planned, const plans::GroupGraph& group);
 
 }  // namespace rewright::runtime

@@ -17,6 +17,7 @@
 #include "runtime/planned/pipeline_planner.h"
 #include "runtime/planned/planned_links.h"
 #include "runtime/planned/recomputation_chooser.h"
+#include "runtime/planned/strategy_levels.h"
 
 namespace rewright::runtime {
 
@@ -24,25 +25,6 @@ namespace {
 
 using plans::ChoiceFinder, plans::CutFinder, plans::GroupGraph, plans::Machine, plans::NodeChoice, plans::OperandTypes;
 using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::Plan, plans::PlanPrediction, plans::Simulation;
-
-// Tells data from parameters in a group's graph.
-PlannedGraph planned_group(const PlannedGraph& planned, const GroupGraph& group) {
-  PlannedGraph result;
-  result.graph = group.graph, result.replaced = group.replaced;
-  const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
-    return std::find(list.begin(), list.end(), v) != list.end();
-  };
-  const auto whole = planned.graph.inputs(), mine = result.graph.inputs();
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    if (is_in(planned.data, whole[i])) result.data.push_back(mine[i]);
-    if (is_in(planned.parameters, whole[i])) result.parameters.push_back(mine[i]);
-  }
-  const bool has_constants = std::any_of(planned.parameters.begin(), planned.parameters.end(),
-                                         [&](ValueId v) { return planned.graph.is_constant(v); });
-  for (ValueId v = 0; has_constants && v < result.graph.value_count(); ++v)
-    if (result.graph.is_constant(v)) result.parameters.push_back(v);
-  return result;
-}
 
 void simulate(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
               const GroupGraph* group, std::size_t groups, const distribution::PairLimits& pairs_between) {
@@ -62,18 +44,23 @@ std::vector<double> node_seconds(const Partition& partition) {
 // A second search counts exchanges so, of so many strategies.
 constexpr double kExchangingBeside = 0.3;
 constexpr std::size_t kTriedAgain = 2;
+// The share and limits of the seconds of a partition that is found quickly; the least for an integer program, and among so many
+// strategies what is left is shared.
+constexpr double kQuickParts = 25, kLeastQuick = 0.25, kMostQuick = 2, kLeastProgram = 0.5;
+constexpr std::size_t kSharers = 4;
 constexpr double kRounding = 1e-9;  // of a step
 
-// A strategy of one level, or two: between groups, and within them.
-struct Levels {
-  std::string outer, inner;  // inner: empty for one level
-};
-Levels levels_of(const std::string& strategy) {
-  const std::size_t plus = strategy.find('+');
-  return plus == std::string::npos ? Levels{strategy, ""} : Levels{strategy.substr(0, plus), strategy.substr(plus + 1)};
-}
-
 constexpr int kRecomputingAttempts = 4;
+
+// A partition's share of the search.
+struct Effort {
+  double seconds = 0;
+  double exchanging = 1;  // a second of exchanging counts so beside one of computing: exchanges run beside it, more or less
+  bool quick = false;     // PartitionOptions
+  void set(PartitionOptions& options, double share) const {
+    options.seconds = quick ? seconds : share * seconds, options.exchanging = exchanging, options.quick = quick;
+  }
+};
 
 struct Candidate {
   Plan plan;
@@ -87,14 +74,13 @@ class Planner {
   Planner(const PlannedGraph& planned, const Machine& machine, PlanChoices& choices)
       : planned_(planned), machine_(machine), choices_(choices) {}
 
-  // `exchanging`: what a second of exchanging counts beside one of computing. Exchanges run beside computing, more or less.
-  std::optional<Candidate> one_level(const std::string& strategy, double seconds, double exchanging) {
+  std::optional<Candidate> one_level(const std::string& strategy, const Effort& effort) {
     PartitionOptions options;
     options.processes = static_cast<std::int64_t>(machine_.devices());
-    options.exchanging = exchanging;
+    effort.set(options, 1);
     set_links(machine_, 1, machine_.devices(), options);
     set_ways(options, 1, false);
-    options.memory = machine_.memory(), options.seconds = seconds;
+    options.memory = machine_.memory();
     options.allowed = holdings_of(strategy, planned_);
     options.replaced = planned_.replaced;
     auto result = fitting(planned_.graph, choices_.among(machine_.devices(), 1, false), options, nullptr, 1);
@@ -102,15 +88,15 @@ class Planner {
     return result;
   }
 
-  std::optional<Candidate> two_levels(const Levels& levels, std::size_t groups, double seconds, double exchanging) {
-    const Outer& level = outer_level(levels.outer, groups, seconds / 2, exchanging);
+  std::optional<Candidate> two_levels(const Levels& levels, std::size_t groups, const Effort& effort) {
+    const Outer& level = outer_level(levels.outer, groups, effort);
     if (!level.partition.found) return nothing(level.partition);
     PartitionOptions within;
     within.processes = static_cast<std::int64_t>(machine_.devices() / groups);
-    within.exchanging = exchanging;
+    effort.set(within, 0.5);
     set_links(machine_, 1, machine_.devices() / groups, within);
     set_ways(within, groups, false);
-    within.memory = machine_.memory(), within.seconds = seconds / 2;
+    within.memory = machine_.memory();
     within.allowed = holdings_of(levels.inner, level.work);
     within.replaced = level.work.replaced;
     auto inside = fitting(level.group.graph, *level.choices, within, &level.group, groups);
@@ -221,16 +207,17 @@ class Planner {
     return result;
   }
 
-  const Outer& outer_level(const std::string& strategy, std::size_t groups, double seconds, double exchanging) {
-    const auto [at, is_new] = outer_.try_emplace({strategy, groups, exchanging});
+  const Outer& outer_level(const std::string& strategy, std::size_t groups, const Effort& effort) {
+    const auto [at, is_new] = outer_.try_emplace({strategy, groups, effort.exchanging, effort.quick});
     Outer& level = at->second;
     if (!is_new) return level;
     const std::size_t size = machine_.devices() / groups;
     PartitionOptions& between = level.options;
-    between.processes = static_cast<std::int64_t>(groups), between.alike = true, between.exchanging = exchanging;
+    between.processes = static_cast<std::int64_t>(groups), between.alike = true;
+    effort.set(between, 0.5);
     set_links(machine_, size, groups, between);
     set_ways(between, groups, true);
-    between.memory = machine_.memory() * static_cast<double>(size), between.seconds = seconds;
+    between.memory = machine_.memory() * static_cast<double>(size);
     between.allowed = holdings_of(strategy, planned_);
     between.replaced = planned_.replaced;
     level.partition = partition(planned_.graph, choices_.among(groups, size, size > 1), between);
@@ -242,7 +229,7 @@ class Planner {
       const Node& node = *level.group.graph.nodes()[n];
       const TensorType& type = level.group.graph.value(node.outputs[0]).type;
       auto ways = choices_between(exchange, type, static_cast<std::int64_t>(size), between);
-      for (NodeChoice& way : ways) way.seconds *= exchanging;
+      for (NodeChoice& way : ways) way.seconds *= effort.exchanging;
       level.choices->add_opaque(node.opaque_reason, std::move(ways));
     }
     return level;
@@ -358,41 +345,12 @@ class Planner {
   const PlannedGraph& planned_;
   const Machine& machine_;
   PlanChoices& choices_;
-  std::map<std::tuple<std::string, std::size_t, double>, Outer> outer_;     // by strategy, number of groups and `exchanging`
-  std::map<std::pair<std::size_t, bool>, distribution::PairLimits> pairs_;  // by number of groups; between them
-  std::map<std::pair<std::size_t, bool>, double> all_to_all_;               // as well; all_to_all_share()
+  std::map<std::tuple<std::string, std::size_t, double, bool>, Outer> outer_;  // by strategy, number of groups and effort
+  std::map<std::pair<std::size_t, bool>, distribution::PairLimits> pairs_;     // by number of groups; between them
+  std::map<std::pair<std::size_t, bool>, double> all_to_all_;                  // as well; all_to_all_share()
   std::vector<Found> found_;
   bool ran_out_of_time_ = false;
 };
-
-// The levels that a strategy tries.
-std::vector<Levels> wanted(const std::string& strategy, bool has_groups, bool has_images) {
-  const auto require_known = [](const std::string& name) {
-    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return;
-    std::string all;
-    for (const std::string& one : strategies()) all += (all.empty() ? "" : ", ") + one;
-    throw Error(ErrorCode::kUsage, "there is no strategy \"" + name + "\"", "--strategy",
-                "it is one of " + all + ", or two of them as in data+tensor");
-  };
-  const Levels given = levels_of(strategy);
-  if (strategy.find('+') != std::string::npos) {
-    if (!has_groups)
-      throw Error(ErrorCode::kUsage, "there are no groups to divide between", "--strategy", "--groups says how many there are");
-    require_known(given.inner);
-  }
-  require_known(given.outer);
-  if (strategy != "auto") return {given};
-  std::vector<Levels> result;
-  // First, a plan that is found in little time.
-  if (has_groups)
-    result = {{"data", ""},       {"zero", ""},     {"data", "auto"}, {"data", "data"},
-              {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
-  for (const std::string& one : strategies()) {
-    const bool is_there = has_groups && (one == "data" || one == "zero");
-    if (one != "hybrid" && !is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
-  }
-  return result;
-}
 
 // The plans found so far, and what is tried next.
 class Search {
@@ -407,16 +365,17 @@ class Search {
                   std::to_string(machine.devices()) + " devices are no " + std::to_string(groups_) + " groups", "--groups");
     const bool has_images = std::any_of(planned.data.begin(), planned.data.end(),
                                         [&](ValueId v) { return planned.graph.value(v).type.rank() >= 4; });
-    wanted_ = wanted(search.strategy, has_groups(), has_images);
+    wanted_ = wanted_levels(search.strategy, has_groups(), has_images);
   }
 
   double elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   // Shares of the time that is given: by when each part of the search ends.
   FoundPlan run() {
+    try_quickly(0.45 * search_.seconds);
+    try_all(0.6 * search_.seconds);
+    try_again(0.7 * search_.seconds);
     const double bound = planner_.lower_bound(search_.seconds / 8, has_groups());
-    try_all(0.7 * search_.seconds);
-    try_again(0.8 * search_.seconds);
     refine_best(0.9 * search_.seconds);
     if (!best_) refuse();
     result_.plan = std::move(best_->plan);
@@ -429,26 +388,49 @@ class Search {
  private:
   bool has_groups() const { return groups_ > 1 && groups_ < machine_.devices(); }
 
+  // Every kind, as is found in little time: so none of them is better than what the search ends with, as far as it gets. Then
+  // those that are best begin.
+  void try_quickly(double until) {
+    const double seconds = std::clamp(search_.seconds / kQuickParts, kLeastQuick, kMostQuick);
+    for (const Levels& levels : wanted_)
+      if (!best_ || elapsed() < until) consider(levels, {seconds, 1, true});
+    for (const std::string& strategy : best_strategies(kTriedAgain))
+      if (elapsed() < until) consider(levels_of(strategy), {seconds, kExchangingBeside, true});
+    const auto place = [&](const Levels& levels) {
+      const auto known = result_.strategies.find(name_of(levels));
+      return known == result_.strategies.end() ? std::numeric_limits<double>::infinity() : known->second;
+    };
+    std::stable_sort(wanted_.begin(), wanted_.end(), [&](const Levels& a, const Levels& b) { return place(a) < place(b); });
+  }
+
   void try_all(double until) {
     for (std::size_t k = 0; k < wanted_.size(); ++k) {
       const double left = until - elapsed();
-      if (best_ && left <= 0) {
+      if (best_ && left < kLeastProgram) {
         result_.timed_out = true;
         break;
       }
-      consider(wanted_[k], std::max(1.0, left / static_cast<double>(wanted_.size() - k)), 1);
+      const std::size_t others = std::min(wanted_.size() - k, kSharers);
+      consider(wanted_[k], {std::max(kLeastProgram, left / static_cast<double>(others)), 1, false});
     }
   }
 
   // The best kinds once more, as if exchanges ran beside computing for the most part.
   void try_again(double until) {
+    std::size_t left = kTriedAgain;
+    for (const std::string& strategy : best_strategies(kTriedAgain)) {
+      if (until - elapsed() < kLeastProgram) break;
+      consider(levels_of(strategy), {(until - elapsed()) / static_cast<double>(left--), kExchangingBeside, false});
+    }
+  }
+
+  std::vector<std::string> best_strategies(std::size_t most) const {
     std::vector<std::pair<double, std::string>> in_order;
     for (const auto& [strategy, seconds] : result_.strategies) in_order.emplace_back(seconds, strategy);
     std::sort(in_order.begin(), in_order.end());
-    in_order.resize(std::min<std::size_t>(in_order.size(), kTriedAgain));
-    for (std::size_t k = 0; k < in_order.size() && elapsed() < until; ++k)
-      consider(levels_of(in_order[k].second), (until - elapsed()) / static_cast<double>(in_order.size() - k),
-               kExchangingBeside);
+    std::vector<std::string> result;
+    for (std::size_t k = 0; k < std::min(most, in_order.size()); ++k) result.push_back(in_order[k].second);
+    return result;
   }
 
   void refine_best(double until) {
@@ -462,17 +444,17 @@ class Search {
     known = std::min(known, step);
   }
 
-  void consider(const Levels& levels, double seconds, double exchanging) {
-    auto candidate = levels.inner.empty() ? planner_.one_level(levels.outer, seconds, exchanging)
-                                          : planner_.two_levels(levels, groups_, seconds, exchanging);
+  void consider(const Levels& levels, const Effort& effort) {
+    auto candidate =
+        levels.inner.empty() ? planner_.one_level(levels.outer, effort) : planner_.two_levels(levels, groups_, effort);
     if (!candidate) return;
     const double peak = candidate->plan.predicted->most_bytes(), step = candidate->plan.predicted->seconds;
     least_memory_ = std::min(least_memory_, peak);
     if (peak > machine_.memory()) return;
-    double& known = result_.strategies.try_emplace(candidate->plan.strategy, step).first->second;
-    known = std::min(known, step);
-    result_.timed_out |= !candidate->proved_best;
-    result_.tried.push_back(candidate->plan);
+    const auto [known, is_new] = result_.strategies.try_emplace(candidate->plan.strategy, step);
+    if (is_new || step < known->second) result_.tried.push_back(candidate->plan);
+    known->second = std::min(known->second, step);
+    result_.timed_out |= !effort.quick && !candidate->proved_best;
     if (!best_ || step < best_->plan.predicted->seconds) best_ = std::move(candidate);
   }
 
@@ -531,11 +513,33 @@ void consider_pipelines(const PlannedGraph& planned, const Machine& machine, con
 
 }  // namespace
 
+namespace {
+
+// Why the plan is not proved; empty if it is.
+std::string open_question(FoundPlan& found, const PlannedGraph& planned) {
+  if (found.plan.pipeline) return {};
+  const auto begin = std::chrono::steady_clock::now();
+  const PlannedGraph divided = divided_by(found.plan, planned);
+  const plans::PlanCheck proof = check_plan(found.plan, divided.graph, divided.replaced);
+  found.rules = proof.rules;
+  found.proof_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return proof.proved ? "" : proof.reason;
+}
+
+}  // namespace
+
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
-  PlanChoices choices(machine, is_step(planned));
-  FoundPlan result = search_plan(planned, machine, search, choices);
-  prove_plan(result, planned);
-  return result;
+  // To prove all cuts that there are takes longer than most searches need. Few are not proved in the end.
+  PlanChoices proposed(machine, is_step(planned), false);
+  FoundPlan result = search_plan(planned, machine, search, proposed);
+  if (open_question(result, planned).empty()) return result;
+  PlanChoices proved(machine, is_step(planned));
+  PlanSearch again = search;
+  again.seconds = std::max(search.seconds / 2, search.seconds - result.search_seconds);
+  FoundPlan other = search_plan(planned, machine, again, proved);
+  other.search_seconds += result.search_seconds;
+  prove_plan(other, planned);
+  return other;
 }
 
 FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search, PlanChoices& choices) {
@@ -555,13 +559,8 @@ FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const
 }
 
 void prove_plan(FoundPlan& found, const PlannedGraph& planned) {
-  if (found.plan.pipeline) return;
-  const auto begin = std::chrono::steady_clock::now();
-  const PlannedGraph divided = divided_by(found.plan, planned);
-  const plans::PlanCheck proof = check_plan(found.plan, divided.graph, divided.replaced);
-  if (!proof.proved) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + proof.reason);
-  found.rules = proof.rules;
-  found.proof_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const std::string question = open_question(found, planned);
+  if (!question.empty()) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + question);
 }
 
 PlanPrediction prediction_of(Simulation& simulation) {

@@ -18,6 +18,8 @@
 #include "plans/groups/step.h"
 #include "plans/machines/machine_file.h"
 #include "plans/partition/moved_shares.h"
+#include "runtime/planned/pipeline_planner.h"
+#include "runtime/planned/strategy_levels.h"
 #include "runtime/testing.h"
 #include "runtime/training/testing.h"
 
@@ -127,6 +129,33 @@ TEST_CASE("planner: no plan takes less than the lower bound, and the best of all
       if (!found.plan.pipeline) CHECK(found.plan.predicted->seconds >= best * (1 - 1e-9));
       CHECK(found.plan.predicted->seconds <= best * (1 + 1e-6));
     }
+}
+
+TEST_CASE("planner: without time there is a plan, proved, and no strategy that was tried is better") {
+  for (const std::size_t nodes : {1, 2}) {
+    const PlannedGraph planned = deep_network();
+    const Machine machine(plans::make_cluster(nodes, 4, {1e9, 1e9}, 1e9, {1e-6, 1e9, "switch"}, {1e-6, 1e8, "switch"}));
+    for (const double seconds : {0.0, 2.0}) {
+      const FoundPlan found = find_plan(planned, machine, {.strategy = "auto", .seconds = seconds});
+      CHECK(found.proved);
+      CHECK(found.rules > 0);
+      REQUIRE(!found.strategies.empty());
+      if (!found.plan.pipeline)
+        for (const auto& [strategy, step] : found.strategies)
+          if (!is_pipeline(strategy)) CHECK(found.plan.predicted->seconds <= step * (1 + 1e-9));
+    }
+  }
+}
+
+TEST_CASE("planner: strategies are levels, and those that there are not are refused") {
+  for (const std::string name : {"data", "zero+tensor"}) CHECK(name_of(levels_of(name)) == name);
+  CHECK(wanted_levels("tensor", false, false).size() == 1);
+  CHECK(wanted_levels("data+tensor", true, false).front().inner == "tensor");
+  CHECK_THROWS_AS(wanted_levels("data+tensor", false, false), Error);
+  CHECK_THROWS_AS(wanted_levels("date", true, true), Error);
+  const auto count = [](bool has_groups, bool has_images) { return wanted_levels("auto", has_groups, has_images).size(); };
+  CHECK(count(false, true) == count(false, false) + 1);
+  CHECK(count(true, false) == count(false, false) + 5);
 }
 
 TEST_CASE("planner: prices by a profile, with exchanges that take the device's time, keep the lower bound and the simulation") {

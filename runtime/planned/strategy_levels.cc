@@ -1,0 +1,46 @@
+#include "runtime/planned/strategy_levels.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.h"
+#include "runtime/planned/planned_graph.h"
+
+namespace rewright::runtime {
+
+Levels levels_of(const std::string& strategy) {
+  const std::size_t plus = strategy.find('+');
+  return plus == std::string::npos ? Levels{strategy, ""} : Levels{strategy.substr(0, plus), strategy.substr(plus + 1)};
+}
+
+std::string name_of(const Levels& levels) { return levels.inner.empty() ? levels.outer : levels.outer + "+" + levels.inner; }
+
+std::vector<Levels> wanted_levels(const std::string& strategy, bool has_groups, bool has_images) {
+  const auto require_known = [](const std::string& name) {
+    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return;
+    std::string all;
+    for (const std::string& one : strategies()) all += (all.empty() ? "" : ", ") + one;
+    throw Error(ErrorCode::kUsage, "there is no strategy \"" + name + "\"", "--strategy",
+                "it is one of " + all + ", or two of them as in data+tensor");
+  };
+  const Levels given = levels_of(strategy);
+  if (strategy.find('+') != std::string::npos) {
+    if (!has_groups)
+      throw Error(ErrorCode::kUsage, "there are no groups to divide between", "--strategy", "--groups says how many there are");
+    require_known(given.inner);
+  }
+  require_known(given.outer);
+  if (strategy != "auto") return {given};
+  std::vector<Levels> result;
+  // First, a plan that is found in little time.
+  if (has_groups)
+    result = {{"data", ""},       {"zero", ""},     {"data", "auto"}, {"data", "data"},
+              {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
+  for (const std::string& one : strategies()) {
+    const bool is_there = has_groups && (one == "data" || one == "zero");
+    if (one != "hybrid" && !is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
+  }
+  return result;
+}
+
+}  // namespace rewright::runtime
