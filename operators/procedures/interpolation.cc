@@ -154,8 +154,12 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
   if (g.mode == "bilinear") g.mode = "linear";
   if (g.mode == "bicubic") g.mode = "cubic";
 
-  Formulas f(b, type.type);
-  const ValueId rows = b.reshaped(b.cast(grid, type.type), {shape[0], count, Index(axes)});
+  // Positions in 16 bits would be some hundredths of a picture off: these are computed, and weighted, in float.
+  const DataType grid_type = b.type_of(grid).type;
+  const bool in_double = type.type == DataType::kDouble || grid_type == DataType::kDouble;
+  const DataType work = in_double ? DataType::kDouble : DataType::kFloat;
+  Formulas f(b, work);
+  const ValueId rows = b.reshaped(b.cast(grid, work), {shape[0], count, Index(axes)});
   std::vector<std::vector<SampleTap>> taps;
   for (std::size_t a = 0; a < axes; ++a) {  // the grid's last coordinate is that of the first axis
     const ValueId one =
@@ -164,8 +168,9 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
     for (SampleTap& tap : taps.back())
       if (b.shape_of(tap.weight).empty()) tap.weight = b.add("Expand", {tap.weight}, {{"shape", Indices{shape[0], count}}});
   }
-  const ValueId images = b.reshaped(x, {shape[0], shape[1], area});
-  return SourceBuilder::results({b.reshaped(combined(f, images, Channels::kFirst, spatial, taps), result)});
+  const ValueId images = b.reshaped(b.cast(x, work), {shape[0], shape[1], area});
+  const ValueId sampled = b.cast(combined(f, images, Channels::kFirst, spatial, taps), type.type);
+  return SourceBuilder::results({b.reshaped(sampled, result)});
 }
 
 // ---- DeformConv
@@ -174,7 +179,10 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
 // elements, one row for each position, are multiplied by the weight.
 Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
-  const ValueId x = b.input(0), w = b.input(1);
+  // In 16 bits, positions far from the origin would be off by a part of an element.
+  const DataType type = b.type_of(b.input(0)).type, work = type == DataType::kDouble ? type : DataType::kFloat;
+  const auto input = [&](std::size_t i) { return b.input(i) == kNoGradient ? kNoGradient : b.cast(b.input(i), work); };
+  const ValueId x = input(0), w = input(1);
   const Indices shape = b.shape_of(x), kernel = b.shape_of(w), offsets = b.shape_of(b.input(2));
   if (shape.size() != 4 || kernel.size() != 4 || offsets.size() != 4) {
     reason = "only two spatial axes are known here";
@@ -194,7 +202,6 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
               channels % offset_groups == 0 && offsets[0] == shape[0] && offsets[1].value() == offset_groups * 2 * taps;
   for (std::size_t a = 0; a < 2; ++a) fits = fits && counts[a] == count_windows(window, a, shape[a + 2].value()).count;
   if (!fits) refuse("the sizes of its inputs do not fit together");
-  const DataType type = b.type_of(x).type;
   const Index batch = shape[0], all = batch * offset_groups;
   if (places == 0 || channels * shape[2].value() * shape[3].value() == 0)
     return SourceBuilder::results({b.filled({type, {batch, outputs, counts[0], counts[1]}}, 0)});
@@ -202,11 +209,11 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   const Sizes strides = values(window.strides), dilations = values(window.dilations), begin = values(window.pads_begin);
   // Points are ordered by position, then by tap: a position's product needs one row. Before it is moved, a tap's index is
   // [positions, taps].
-  Formulas f(b, type);
+  Formulas f(b, work);
   const auto by_place = [&](ValueId v) {
     return b.reshaped(b.transposed(b.reshaped(v, {all, taps, places}), {0, 2, 1}), {all, places * taps});
   };
-  const ValueId moved = b.reshaped(b.input(2), {all, taps, 2, places});
+  const ValueId moved = b.reshaped(input(2), {all, taps, 2, places});
   std::vector<std::vector<SampleTap>> of_axes;
   for (std::size_t a = 0; a < 2; ++a) {
     std::vector<double> base;
@@ -222,8 +229,8 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
     of_axes.push_back(linear_taps(f, f.clamped(at, -1e9, 1e9)));
     drop_outside(f, of_axes.back(), last);
   }
-  if (b.input(4) != kNoGradient)
-    for (SampleTap& tap : of_axes[0]) tap.weight = f.times(tap.weight, by_place(b.input(4)));
+  if (const ValueId mask = input(4); mask != kNoGradient)
+    for (SampleTap& tap : of_axes[0]) tap.weight = f.times(tap.weight, by_place(mask));
   const Index in_group = channels / offset_groups;
   const Index area = shape[2] * shape[3];
   const ValueId images = b.transposed(b.reshaped(x, {all, in_group, area}), {0, 2, 1});
@@ -238,8 +245,8 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   const ValueId filters = b.transposed(b.reshaped(w, {groups, outputs / groups, depth, taps}), {0, 3, 2, 1});
   const ValueId products = b.add("MatMul", {columns, b.reshaped(filters, {groups, taps * depth, outputs / groups})});
   ValueId y = b.reshaped(b.transposed(products, {0, 1, 3, 2}), {batch, outputs, counts[0], counts[1]});
-  if (b.input(3) != kNoGradient) y = f.sum(y, b.reshaped(b.input(3), {outputs, 1, 1}));
-  return SourceBuilder::results({y});
+  if (const ValueId bias = input(3); bias != kNoGradient) y = f.sum(y, b.reshaped(bias, {outputs, 1, 1}));
+  return SourceBuilder::results({b.cast(y, type)});
 }
 
 }  // namespace

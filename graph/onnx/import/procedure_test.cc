@@ -130,6 +130,40 @@ TEST_CASE("sampling at computed positions as graphs") {
       "DeformConv");
 }
 
+TEST_CASE("positions in images of 16 bits are computed in float") {
+  struct Case {
+    std::string inputs, type, call;
+    std::vector<Sizes> sizes;
+  };
+  const std::vector<Case> cases{
+      {"T[1, 2, 9, 60] x, float[1, 5, 5, 2] grid", "T[1, 2, 5, 5]", "GridSample (x, grid)", {{1, 2, 9, 60}, {1, 5, 5, 2}}},
+      {"T[1, 2, 9, 60] x, T[3, 2, 2, 2] w, T[1, 8, 8, 59] o",
+       "T[1, 3, 8, 59]",
+       "DeformConv (x, w, o)",
+       {{1, 2, 9, 60}, {3, 2, 2, 2}, {1, 8, 8, 59}}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.call);
+    std::mt19937 random(1);
+    std::vector<std::vector<double>> numbers;
+    for (const Sizes& sizes : c.sizes) {
+      auto& list = numbers.emplace_back(static_cast<std::size_t>(element_count(sizes)));
+      for (double& number : list) number = static_cast<double>(random() % 257) / 128 - 1;  // exact in 16 bits
+    }
+    const auto result = [&](const std::string& type) {
+      std::string text = "agraph (" + c.inputs + ") => (" + c.type + " y) { y = " + c.call + " }";
+      for (std::size_t at = 0; (at = text.find("T[", at)) != std::string::npos;) text.replace(at, 1, type);
+      const Graph graph = import_onnx_bytes(text_bytes(text, 22), "test");
+      std::vector<Tensor> inputs;
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        inputs.push_back(Tensor::from_reals(graph.value(graph.inputs()[i]).type.type, c.sizes[i], numbers[i]));
+      return interpret(graph, inputs).at(0).reals();
+    };
+    const std::vector<double> exact = result("float"), half = result("float16");
+    REQUIRE(exact.size() == half.size());
+    for (std::size_t i = 0; i < exact.size(); ++i) CHECK(half[i] == Approx(exact[i]).margin(4e-3));
+  }
+}
+
 TEST_CASE("elements at other places as graphs") {
   check(
       "agraph (double[2, 12, 9] x) => (double[2, 2, 6, 4] y) <int64[2] image = {6, 4}, int64[2] block = {2, 3}> "
