@@ -26,12 +26,25 @@ class Configurator {
     for (const ListedOperator& item : items) add(item);
     std::set<std::string> names;
     std::erase_if(c_.choices, [&](const Choice& choice) { return !names.insert(choice.name).second; });
+    require_searches_that_fit(items);
     leaves_.add_needed();
     c_.leaves = leaves_.take();
     return std::move(c_);
   }
 
  private:
+  // Rules are written from one step of each operator; corrections from operators without constants, and with one result.
+  void require_searches_that_fit(std::span<const ListedOperator> items) const {
+    for (const Choice& choice : c_.choices) {
+      if (choice.further && !c_.corrections) wrong_operators(choice.name + " is for searches with corrections");
+      if (c_.corrections && (choice.activation != nullptr || !choice.parameters.empty()))
+        wrong_operators(choice.name + " cannot be in a search with corrections");
+    }
+    for (const ListedOperator& item : items)
+      if (c_.corrections && (item.name == "numbers" || item.name == "split"))
+        wrong_operators(item.name + " cannot be in a search with corrections");
+  }
+
   // Adds the choices of a listed operator: of a special entry, of one with a name of its own, or of any other operator.
   void add(const ListedOperator& item) {
     static const std::map<std::string, std::string> kNames = {{"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};

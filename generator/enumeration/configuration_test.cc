@@ -39,7 +39,13 @@ TEST_CASE("every named set can be configured, and all of them together", "[confi
     CHECK(c.leaves.size() >= 3);
     most = std::max(most, c.choices.size());
   }
-  CHECK(configure("all").choices.size() > most);
+  const Configuration all = configure("all");
+  CHECK(all.choices.size() > most);
+  CHECK(std::none_of(all.choices.begin(), all.choices.end(), [](const Choice& choice) { return bool(choice.further); }));
+  // Convolutions of all sets have as many results as data: those that change their number belong to a search of their own.
+  const Configuration taso = configure("taso");
+  for (const Leaf& leaf : taso.leaves)
+    CHECK(std::any_of(all.leaves.begin(), all.leaves.end(), [&](const Leaf& other) { return other.name == leaf.name; }));
 }
 
 TEST_CASE("what is said twice is one choice", "[configuration]") {
@@ -110,5 +116,8 @@ TEST_CASE("what there is not is said", "[configuration]") {
   CHECK(failure("conv2d,weights(operators=Addd)") == "there is no operator or set \"Addd\"");
   CHECK(failure("Relu(alpha=1)") == "Relu has no argument \"alpha\"");
   CHECK(failure("BatchNormalization") == "BatchNormalization has no one to three operands");
+  CHECK(failure("relu,fold(from=0,to=2)").ends_with("is for searches with corrections"));
+  for (const std::string item : {"batchnorm", "numbers(values=2)", "split(axis=0)", "conv2d(kernel=3,activation=relu)"})
+    CHECK(failure("corrections,fold(from=0,to=2)," + item).ends_with("cannot be in a search with corrections"));
   CHECK(failure("TopK") == "TopK is not a function with a denotation");
 }

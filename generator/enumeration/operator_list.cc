@@ -80,10 +80,11 @@ std::vector<ListedOperator> parse_operator_list(std::string_view text) {
     }
     if (item.name == "all") {
       if (!item.arguments.empty()) wrong_operators("the set all has no arguments");
-      for (const OperatorSet& set : kSets)
+      for (const OperatorSet& set : kSets) {
+        if (set.name == "partial") continue;  // its rules are found in another way
         for (ListedOperator& inner : parse_operator_list(set.operators))
-          if (inner.name != "variables" && inner.name != "corrections")
-            items.push_back(std::move(inner));  // the others need their own
+          if (inner.name != "variables") items.push_back(std::move(inner));  // the others need their own
+      }
       continue;
     }
     const auto set = std::find_if(kSets.begin(), kSets.end(), [&](const OperatorSet& s) { return s.name == item.name; });

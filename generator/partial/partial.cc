@@ -264,7 +264,8 @@ std::string description(const Enumeration& e, const PartialEquivalence& found) {
 std::vector<PartialEquivalence> partial_equivalences(const Enumeration& e) {
   const std::vector<Class>& classes = e.classes();
   const std::vector<Member>& members = e.members();
-  // Where a value that computes the source alone on what others are laid out for is looked up: members by type and support.
+  // By type and support: a value that computes the source alone on what others are laid out for is looked up: members by type
+  // and support.
   std::map<std::pair<TypeId, std::uint32_t>, std::vector<std::pair<std::uint32_t, std::uint32_t>>> targets;
   for (std::uint32_t n = 0; n < members.size(); ++n) {
     const Class& c = classes[members[n].result];
@@ -301,21 +302,25 @@ std::vector<PartialEquivalence> partial_equivalences(const Enumeration& e) {
 PartialRules partial_rules(const Enumeration& enumeration, const std::vector<PartialEquivalence>& found,
                            const PartialOptions& options) {
   struct Outcome {
-    bool corrected = false;
+    bool tried = false, corrected = false;
     std::vector<Rule> rules;
   };
   std::vector<Outcome> outcomes(found.size());
   parallel(options.threads, found.size(), 1, [&](std::size_t begin, std::size_t end, std::size_t) {
     for (std::size_t i = begin; i < end && !options.stop.stop_requested(); ++i) {
-      Generalization generalization(enumeration, found[i], options.writer);
-      outcomes[i].corrected = generalization.find_repairs();
-      if (outcomes[i].corrected) outcomes[i].rules = generalization.run();
+      outcomes[i].tried = true;
+      try {
+        Generalization generalization(enumeration, found[i], options.writer);
+        outcomes[i].corrected = generalization.find_repairs();
+        if (outcomes[i].corrected) outcomes[i].rules = generalization.run();
+      } catch (const Error&) {  // a size or an index of an instance is beyond 64 bits
+      }
     }
   });
   PartialRules result;
   std::map<std::string, std::size_t> known;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!outcomes[i].corrected) ++result.pruned["no correction"];
+    if (outcomes[i].tried && !outcomes[i].corrected) ++result.pruned["no correction"];
     if (outcomes[i].corrected && outcomes[i].rules.empty()) ++result.pruned["not general"];
     for (Rule& rule : outcomes[i].rules) {
       if (!known.try_emplace(contents(rule), result.rules.size()).second) {

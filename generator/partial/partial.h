@@ -32,7 +32,7 @@ struct PartialOptions {
 
 struct PartialRules {
   std::vector<Rule> rules;
-  std::map<std::string, std::size_t> pruned;  // equivalences by reason: "no correction", "not general"
+  std::map<std::string, std::size_t> pruned;  // by reason: "no correction", "not general", "renaming"
 };
 
 // The corrected equivalences, each as general as it is proved, with optional operands and without. In the order given.

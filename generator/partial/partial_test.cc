@@ -33,7 +33,7 @@ std::vector<Rule> found_with(const std::string& operators) {
   return generate(options).rules;
 }
 
-// What an enumeration of a small configuration finds.
+// An enumeration of a small configuration, and its rules.
 struct Found {
   explicit Found(const std::string& operators)
       : configuration(configure(operators)), forms(configuration), enumeration(forms, {.operators = 4, .threads = 2}) {
@@ -166,7 +166,7 @@ TEST_CASE("folds come back by their inverses", "[partial]") {
   CHECK(half_of(n * 4 + h * 2 - 6) == n * 2 + h - 3);
   CHECK(!half_of(n));
   CHECK(!half_of(n * 2 + 1));
-  // Of the values that two folds of an image compute, one is the image.
+  // One of the values that two folds of an image compute is the image.
   const Configuration configuration = configure(
       "corrections,fold(from=2x3,to=0,part=inner),fold(from=0,to=2x3,place=inner),fold(from=2,to=0),fold(from=0,to=2)");
   Forms forms(configuration);
@@ -187,7 +187,7 @@ TEST_CASE("the corrections that people wrote follow from those that were found",
   for (const Standing& s : standings(wanted, given, kInstances)) CHECK(s.kind == Standing::Kind::kFollows);
 }
 
-TEST_CASE("the shipped corrections are those that the generator finds", "[partial][.long]") {
+TEST_CASE("the shipped corrections are those that the generator finds", "[partial][long]") {
   const std::vector<Rule> found = found_with("partial"),
                           shipped = read_rules(std::filesystem::path("rules/optional/found_partial.rules"));
   REQUIRE(found.size() == shipped.size());

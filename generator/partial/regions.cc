@@ -21,7 +21,7 @@ struct Grid {
     for (std::size_t a = axis + 1; a < sizes.size(); ++a) stride *= static_cast<std::size_t>(sizes[a]);
     return stride;
   }
-  // Where the positions that are wrong change along an axis: 0, ..., its size.
+  // Places along an axis where the positions that are wrong change: 0, ..., its size.
   std::vector<std::int64_t> changes(std::size_t axis) const {
     const std::size_t step = stride(axis), size = static_cast<std::size_t>(sizes[axis]);
     std::vector<bool> change(size);

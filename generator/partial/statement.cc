@@ -417,7 +417,7 @@ bool PartialStatements::find_repairs() {
   return true;
 }
 
-// Which ends are read follows from numbers: for all assigned sizes the same. The attributes that then give the box are tried:
+// The ends that are read follow from numbers: for all assigned sizes the same. The attributes that then give the box are tried:
 // no other entries than those of lists, from 0 up to what they are.
 std::optional<Repair> PartialStatements::find_repair(const Box& box) const {
   const Configuration& configuration = enumeration_.forms().configuration();

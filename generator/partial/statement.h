@@ -30,7 +30,7 @@ struct Statement {
   std::set<std::uint32_t> absent;                  // leaves that are left out: optional operands
 };
 
-// How the source on slices of its operands gives its result in a box of cells. Slices follow from the positions that the
+// The source on slices of its operands that gives its result in a box of cells. Slices follow from the positions that the
 // denotation reads. Where these reach beyond an operand, all up to its end is read.
 struct Repair {
   struct Ends {

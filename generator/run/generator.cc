@@ -24,7 +24,7 @@ std::string identity(const GenerateOptions& options) {
 Generated generate_corrected(const GenerateOptions& options, Forms& forms) {
   if (!options.state.empty())
     throw Error(ErrorCode::kUsage, "a search for corrections keeps no state", "--resume",
-                "it takes a minute or two: run it without");
+                "it takes half a minute: run it without");
   const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
     if (options.progress) options.progress(stage, fraction, note);
   };
@@ -38,6 +38,11 @@ Generated generate_corrected(const GenerateOptions& options, Forms& forms) {
                                            std::to_string(applications) + " applications");
                                   }});
   enumeration.run();
+  if (!enumeration.complete()) {  // members of the last level may be missing
+    Generated stopped;
+    stopped.complete = false;
+    return stopped;
+  }
   const std::vector<PartialEquivalence> found = partial_equivalences(enumeration);
   PartialRules rules = partial_rules(enumeration, found,
                                      {.writer = {.seed = options.seed, .prove = options.prove},
