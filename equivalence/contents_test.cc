@@ -57,7 +57,7 @@ class Certified {
   }
 
   const int opset_;
-  const TemporaryFolder folder_{"rewright-contents-"};
+  const TemporaryFolder folder_;
   const std::filesystem::path a_, b_;
   Proving result_;
 };

@@ -274,7 +274,9 @@ class Prover {
     // It may be a term over a value of the first model. The proof goes on over that.
     const bool was_open = open_.count(b) > 0;
     for (const ValueId term : related_.terms_for(b)) {
-      if (ended() || joint_.equal(term, b) || settle_pair(term, b)) return;
+      if (ended() || joint_.equal(term, b)) return;
+      if (!leads_from_first(joint_, {term, b, {}})) continue;
+      if (settle_pair(term, b)) return;
       if (!was_open) open_.erase(b);
     }
   }

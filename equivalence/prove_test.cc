@@ -315,7 +315,7 @@ TEST_CASE("prove: mutants of random programs", "[sampling]") {
 }
 
 TEST_CASE("prove: certificates of constants that are joined, and of bodies") {
-  const TemporaryFolder folder("rewright-prove-");
+  const TemporaryFolder folder;
   const auto follow = [&](const std::string& a, const std::string& b, const std::string& wrong) {
     const auto file = [&](const char* name, const std::string& text) {
       write_file(folder.path() / name, graph::text_bytes(text));

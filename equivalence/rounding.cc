@@ -391,17 +391,23 @@ class Bounds {
   }
 
   ElementsPointer of_equation(const Equation& equation) {
-    Leaves exact, moved;
+    Leaves in_first, moved;
     for (const ValueId leaf : equation.leaves) {
       const auto found = of_first_.find(joint_.find(leaf));
       if (found == of_first_.end()) continue;  // a value between two steps: what computes it counts
       if (joint_.is_constant(found->second.front())) continue;
       const ElementsPointer differing = leaf_difference(joint_.find(leaf), found->second.front());
       moved.emplace(joint_.find(leaf), in_memory(found->second.front(), differing.get()));
-      exact.emplace(joint_.find(leaf), in_memory(found->second.front(), nullptr));
+      in_first.emplace(joint_.find(leaf), in_memory(found->second.front(), nullptr));
     }
     std::map<ValueId, ElementsPointer> of_a, of_b;
-    const ElementsPointer a = computed(equation.a, exact, of_a), b = computed(equation.b, moved, of_b);
+    const ElementsPointer b = computed(equation.b, moved, of_b);
+    // The second model may compute something else in place of a leaf: then it is compared from what both begin with, and what
+    // the first one rounds up to the leaf counts.
+    Leaves exact;
+    for (const auto& [id, elements] : of_b)
+      if (const auto leaf = in_first.find(joint_.find(id)); leaf != in_first.end()) exact.insert(*leaf);
+    const ElementsPointer a = computed(equation.a, exact, of_a);
     Elements result = *in_memory(equation.a, nullptr);
     for (std::size_t i = 0; i < result.reals.size(); ++i) result.reals[i].error = a->reals.at(i).error + b->reals.at(i).error;
     return std::make_shared<Elements>(std::move(result));

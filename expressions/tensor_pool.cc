@@ -47,6 +47,19 @@ struct TensorPool::Blocks {
     ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // advice: small pages work as well
     return {begin + before, bytes};
   }
+  // What is free, but too small, goes back to the system if there is no room for more.
+  Block map_or_make_room(std::size_t bytes) {
+    try {
+      return map(bytes);
+    } catch (const Error&) {
+      const std::lock_guard lock(mutex);
+      if (free.empty()) throw;
+      for (const auto& [at, size] : free) unmap(at, size);
+      free.clear();
+      free_bytes = 0;
+    }
+    return map(bytes);
+  }
   static void unmap(std::byte* at, std::size_t bytes) { ::munmap(at, bytes); }
 
   ~Blocks() {
@@ -68,7 +81,7 @@ struct TensorPool::Blocks {
         return {at, bytes};
       }
     }
-    const Block block = map(bytes);
+    const Block block = map_or_make_room(bytes);
     const std::lock_guard lock(mutex);
     mapped_bytes += bytes;
     if (free_bytes >= bytes) most_between += bytes;  // enough, but not in one place

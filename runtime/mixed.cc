@@ -46,8 +46,10 @@ struct Findings {
   std::size_t peak_bytes = 0;
   CheckedKernels checked;
 
-  void add(const Session& session) {
-    for (StepProfile& step : session.profile()) steps.push_back(std::move(step));
+  // `timed`: its steps are not a part of one that is there.
+  void add(const Session& session, bool timed = true) {
+    if (timed)
+      for (StepProfile& step : session.profile()) steps.push_back(std::move(step));
     for (std::string& warning : session.warnings()) warnings.push_back(std::move(warning));
     peak_bytes = std::max(peak_bytes, session.peak_bytes());
     const CheckedKernels more = checked_kernels(session);
@@ -326,6 +328,8 @@ class MixedSession final : public Session, public ChecksKernels {
     for (const Compiled& stage : stages_) {
       if (stage.part) stage.part->add_to(all);
       const std::lock_guard lock(mutex_);
+      for (const InterpretedStep& step : stage.interpreted)
+        if (step.moves) step.moves->for_each_session([&](const Session& session) { all.add(session, false); });
       if (options_.profile)
         for (const InterpretedStep& step : stage.interpreted) all.steps.push_back(step.profile);
     }

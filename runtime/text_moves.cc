@@ -12,8 +12,9 @@ namespace rewright::runtime {
 
 namespace {
 
-constexpr std::int64_t kLeastMovedTexts = 64;  // in the operands; for fewer, calling a session takes as long as interpreting
-constexpr std::size_t kRememberedMoves = 16;   // by sizes
+// The least texts in the operands. Fewer are interpreted in the time that preparing a session takes, which ever new sizes need.
+constexpr std::int64_t kLeastMovedTexts = 1000;
+constexpr std::size_t kRememberedMoves = 16;  // by sizes
 
 bool is_text_tensor(const Datum& datum) { return datum.is_tensor() && datum.tensor().type() == DataType::kString; }
 
@@ -110,6 +111,12 @@ TextMoves::Prepared TextMoves::prepare(std::span<const Datum> operands) const {
   }
   prepared.session = backend_.prepare(graph, options_);
   return prepared;
+}
+
+void TextMoves::for_each_session(const std::function<void(const Session&)>& visit) const {
+  prepared_.for_each([&](const Prepared& prepared) {
+    if (prepared.session) visit(*prepared.session);
+  });
 }
 
 std::optional<std::vector<Datum>> TextMoves::run(std::span<const Datum> operands) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,8 @@ class TextMoves {
                                        const SessionOptions& options);
   // nullopt: there are so few elements that interpreting the node takes less time. Throws what interpreting throws.
   std::optional<std::vector<Datum>> run(std::span<const Datum> operands);
+  // Calls `visit` for the session of each set of sizes.
+  void for_each_session(const std::function<void(const Session&)>& visit) const;
 
  private:
   struct Prepared;

@@ -32,7 +32,7 @@ TEST_CASE("random moves of texts are those of the interpreter") {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
   for (int round = 0; round < 40; ++round) {
-    const std::int64_t rows = draw(1, 90), columns = draw(1, 5);
+    const std::int64_t rows = draw(1, 700), columns = draw(1, 5);
     const std::string type = "string[" + std::to_string(rows) + "," + std::to_string(columns) + "]";
     std::vector<std::int64_t> indices(static_cast<std::size_t>(draw(1, 4)));
     for (std::int64_t& index : indices) index = draw(-columns, columns - 1);
@@ -64,7 +64,7 @@ TEST_CASE("random moves of texts are those of the interpreter") {
 }
 
 TEST_CASE("all texts in their order share the operand's memory, however many they are") {
-  for (const std::int64_t rows : {3, 500}) {
+  for (const std::int64_t rows : {3, 2000}) {
     const Graph graph = model_with(
         "test (string[N, 1] x) => (string y) {\n"
         "first = Constant <value = int64[1] {0}> ()\n"
@@ -74,10 +74,26 @@ TEST_CASE("all texts in their order share the operand's memory, however many the
   }
 }
 
+TEST_CASE("many texts are moved by a session, few by the interpreter") {
+  const Graph graph = model_with("test (string[N] x, string[M] y) => (string z) { z = Concat <axis = 0> (x, y, x) }");
+  const auto moves = TextMoves::of(graph, *graph.nodes()[0], cpu::cpu_backend(), {});
+  REQUIRE(moves);
+  for (const std::int64_t count : {10, 3000}) {
+    const Tensor x = operators::random_texts({count}, 3), y = operators::random_texts({7}, 4);
+    const auto results = moves->run(std::vector<Datum>{x, y, x});
+    REQUIRE(results.has_value() == (count > 1000));
+    if (results) CHECK(results->at(0).tensor() == interpret(graph, std::vector<Tensor>{x, y}).at(0));
+  }
+  const Graph compared = model_with("test (string[N] x, string[N] y) => (bool z) { z = Equal (x, y) }");
+  const auto looks = TextMoves::of(compared, *compared.nodes()[0], cpu::cpu_backend(), {});
+  const Tensor x = operators::random_texts({3000}, 3);
+  CHECK((!looks || !looks->run(std::vector<Datum>{x, x})));
+}
+
 TEST_CASE("a position outside of the texts is refused") {
   const Graph graph = model_with("test (string[N] x, int64[K] places) => (string y) { y = Gather (x, places) }");
-  const Tensor x = operators::random_texts({200}, 5);
-  for (const std::int64_t place : {200, -201})
+  const Tensor x = operators::random_texts({2000}, 5);
+  for (const std::int64_t place : {2000, -2001})
     CHECK_THROWS_AS(run_compiled(graph, {x, Tensor::from_integers(DataType::kInt64, {1}, std::vector{place})}), Error);
 }
 

@@ -126,7 +126,12 @@ Results upsample(ContribNode& n, std::string& reason) {
     return std::nullopt;
   }
   const bool is_nearest = mode == "nearest";
-  const std::string coordinates = is_nearest ? "asymmetric" : n.source.text("coordinate_transformation_mode", "half_pixel");
+  const std::string asked = n.source.text("coordinate_transformation_mode", "asymmetric");
+  if (!is_nearest && asked != "asymmetric" && asked != "half_pixel" && asked != "align_corners") {
+    reason = "coordinates " + asked + " are none that ONNX Runtime writes";
+    return std::nullopt;
+  }
+  const std::string coordinates = is_nearest ? "asymmetric" : asked;
   Indices sizes = n.b.shape_of(x), numerators, denominators(4, 1);
   for (std::size_t axis = 0; axis < scales.size(); ++axis) {
     sizes[axis] = sizes[axis] * scales[axis];

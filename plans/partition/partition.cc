@@ -72,8 +72,8 @@ class Program {
       add_longest(), add_chains();
     else
       start = good_start(options_.quick ? limits.seconds : std::max(kStarting * limits.seconds, kLeastStarting));
-    if (start.empty() && !options_.overlapped) start = good_start(kMostStarting);
-    if (options_.quick && !start.empty()) return chosen(start);
+    if (options_.quick && !options_.overlapped) return start.empty() ? Partition{} : chosen(start);
+    if (start.empty() && !options_.overlapped && kStarting * limits.seconds < kMostStarting) start = good_start(kMostStarting);
     limits.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     IntegerProgram::Solution solution = program_.minimize(start, limits);
     Partition result;

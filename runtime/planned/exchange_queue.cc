@@ -17,8 +17,12 @@ ExchangeQueue::ExchangeQueue(std::shared_ptr<ExchangesOfRuns> shared, std::vecto
       ready_(readers.size()),
       since_(readers.size()),
       made_by_(readers.size(), shared_->exchanges.size()),
+      shrunk_by_(readers.size(), shared_->exchanges.size()),
       readers_(std::move(readers)) {
-  for (std::size_t e = 0; e < shared_->exchanges.size(); ++e) made_by_[shared_->exchanges[e].to] = e;
+  for (std::size_t e = 0; e < shared_->exchanges.size(); ++e) {
+    made_by_[shared_->exchanges[e].to] = e;
+    if (shared_->shrinks[e]) shrunk_by_[shared_->exchanges[e].from] = e;
+  }
 }
 
 bool ExchangeQueue::can_exchange() const {
@@ -37,9 +41,11 @@ void ExchangeQueue::drop_reader(std::size_t number) {
 }
 
 void ExchangeQueue::put(std::size_t number, Tensor tensor) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   set(number, std::move(tensor));
   if (is_for_other()) beside_.notify_one();
+  if (shared_->beside || shrunk_by_[number] == shared_->exchanges.size()) return;
+  while (next_ <= shrunk_by_[number] && !failure_ && can_exchange()) exchange_next(lock);
 }
 
 Tensor ExchangeQueue::get(std::size_t number) {

@@ -1,7 +1,7 @@
 // The tensors of one run of a process's program, and its exchanges, in the one order that all processes have.
 //
-// Whoever needs the result of an exchange does it, and those before it, unless another thread is at it: handing it over would
-// take longer. A second thread begins an exchange when its value is there, so that it runs beside computing, if it has a
+// A thread that needs the result of an exchange does it, and those before it, unless another thread is at it: handing it over
+// would take longer. A second thread begins an exchange when its value is there, so that it runs beside computing, if it has a
 // processor for itself; else it would take the time from computing, and more for looking whether messages have come.
 #pragma once
 
@@ -24,8 +24,10 @@ struct ExchangesOfRuns {
   std::shared_ptr<plans::PlanProcesses> processes;
   TensorPool pool{0.5};
   bool beside = false;  // has the second thread a processor for itself?
-  // Those whose results were waited for as soon as their values were there, in the run before: they are not begun beside
-  // computing.
+  // By exchange: its result takes less memory than its source. Without a second thread it is not put off: what a plan needs at
+  // most supposes that the source goes when it is there.
+  std::vector<bool> shrinks;
+  // By exchange: its result was waited for as its value was there, in the run before: it is not begun beside computing.
   std::vector<bool> at_once;
 };
 
@@ -68,6 +70,7 @@ class ExchangeQueue {
   std::vector<bool> ready_;
   std::vector<Clock::time_point> since_;  // when values were there
   std::vector<std::size_t> made_by_;      // exchanges, by value; the number of exchanges: none
+  std::vector<std::size_t> shrunk_by_;    // likewise, the last one that makes it smaller
   std::vector<int> readers_;
   std::size_t next_ = 0;  // exchange
   bool exchanging_ = false;

@@ -56,7 +56,8 @@ bool can_exchange_beside(Communicator& processes, int threads) {
   const std::vector<std::size_t> nodes = processes.nodes();
   const bool on_one_machine = std::ranges::all_of(nodes, [&](std::size_t node) { return node == nodes.front(); });
   const auto busy = static_cast<std::size_t>(usable_threads(threads)) + 1;
-  return !on_one_machine || nodes.size() * busy <= std::max(1U, std::thread::hardware_concurrency());
+  // Processes that may not use all processors are taken to share those that this one may use.
+  return !on_one_machine || nodes.size() * busy <= static_cast<std::size_t>(usable_threads(0));
 }
 
 PlannedRun::PlannedRun(LocalProgram program, Communicator& processes, const Backend& backend, const SessionOptions& options,
@@ -69,6 +70,8 @@ PlannedRun::PlannedRun(LocalProgram program, Communicator& processes, const Back
   exchanges_->processes = processes_;
   exchanges_->beside = beside ? *beside : can_exchange_beside(processes, options.threads);
   exchanges_->at_once.resize(program_.exchanges.size());
+  for (const plans::LocalExchange& e : program_.exchanges)
+    exchanges_->shrinks.push_back(element_count(program_.values[e.to].sizes) < element_count(program_.values[e.from].sizes));
   for (LocalPiece& piece : program_.pieces) {
     pieces_.push_back(prepare_session(backend, piece.graph, options));
     piece.graph = {};  // the session has what it needs of the constants

@@ -455,7 +455,9 @@ class Search {
     if (is_new || step < known->second) result_.tried.push_back(candidate->plan);
     known->second = std::min(known->second, step);
     result_.timed_out |= !effort.quick && !candidate->proved_best;
-    if (!best_ || step < best_->plan.predicted->seconds) best_ = std::move(candidate);
+    const bool is_better = !best_ || step < best_->plan.predicted->seconds;
+    const bool is_proved_now = best_ && step == best_->plan.predicted->seconds && candidate->proved_best && !best_->proved_best;
+    if (is_better || is_proved_now) best_ = std::move(candidate);
   }
 
   [[noreturn]] void refuse() const {
@@ -531,13 +533,19 @@ std::string open_question(FoundPlan& found, const PlannedGraph& planned) {
 FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
   // To prove all cuts that there are takes longer than most searches need. Few are not proved in the end.
   PlanChoices proposed(machine, is_step(planned), false);
-  FoundPlan result = search_plan(planned, machine, search, proposed);
-  if (open_question(result, planned).empty()) return result;
+  FoundPlan result;
+  try {
+    result = search_plan(planned, machine, search, proposed);
+    if (open_question(result, planned).empty()) return result;
+  } catch (const Error& e) {  // parts by a cut that is none fit nowhere
+    if (e.code() != ErrorCode::kBadInput && e.code() != ErrorCode::kUnsupported) throw;
+  }
   PlanChoices proved(machine, is_step(planned));
   PlanSearch again = search;
   again.seconds = std::max(search.seconds / 2, search.seconds - result.search_seconds);
   FoundPlan other = search_plan(planned, machine, again, proved);
   other.search_seconds += result.search_seconds;
+  other.proof_seconds += result.proof_seconds;
   prove_plan(other, planned);
   return other;
 }

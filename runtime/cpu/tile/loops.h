@@ -29,7 +29,7 @@ struct Elements {
   T (*product)(const T* a, Count n);
   T (*largest)(const T* a, Count n);   // n >= 1; NaN if there is one
   T (*smallest)(const T* a, Count n);  // n >= 1
-  // The same of each row: of a[r * n], ..., a[r * n + n - 1] for r < rows, with the same bits
+  // These of each row: of a[r * n], ..., a[r * n + n - 1] for r < rows, with the same bits
   using Rows = void (*)(T* d, const T* a, Count rows, Count n);
   Rows row_sum, row_product, row_largest, row_smallest;
   // Sum, product, largest and smallest of s[i], s[i + stride], ..., s[i + (steps - 1) * stride] for each i; steps >= 1
