@@ -10,13 +10,10 @@
 #include "runtime/cpu/tile/function_loops_impl.h"
 #include "runtime/cpu/tile/integer_loops_impl.h"
 #include "runtime/cpu/tile/loops.h"
+#include "runtime/cpu/tile/row_folds_impl.h"
 
 namespace rewright::cpu {
 namespace {
-
-// Sums, differences and products of these wrap, and have the bits of the narrower integers' ones.
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 template <class T>
 void add(T* d, const T* a, const T* b, Count n) {
@@ -73,123 +70,6 @@ template <class T>
 void fill(T* d, T value, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = value;
-}
-
-// Reductions keep kLanes partial results, so that they vectorize and do not depend on the instruction set.
-constexpr Count kLanes = 32;
-// The lanes combined by halves, each a loop of known length.
-template <Count kWidth, class T, class F>
-inline void fold_lanes(T* lanes, F f) {
-#pragma GCC ivdep
-  for (Count l = 0; l < kWidth; ++l) lanes[l] = f(lanes[l], lanes[l + kWidth]);
-  if constexpr (kWidth > 1) fold_lanes<kWidth / 2>(lanes, f);
-}
-// The last elements, which fill no lanes, are read together with elements before them, which do not count again.
-template <class T, class F>
-inline T fold(const T* a, Count n, T identity, F f) {
-  T lanes[kLanes];
-  for (T& lane : lanes) lane = identity;
-  Count i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (Count l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], a[i + l]);
-  if (i > 0 && i < n) {
-    const T* const last = a + n - kLanes;
-    const auto counted = static_cast<std::int32_t>(kLanes - (n - i));
-    for (std::int32_t l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], l < counted ? identity : last[l]);
-  } else {
-    for (Count l = 0; i < n; ++i, ++l) lanes[l] = f(lanes[l], a[i]);
-  }
-  fold_lanes<kLanes / 2>(lanes, f);
-  return lanes[0];
-}
-// Two values combined; the identity may depend on the first element.
-struct Plus {
-  template <class T>
-  static T identity(T) {
-    return T{};
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>)
-      return T(Bits<T>(x) + Bits<T>(y));
-    else
-      return x + y;
-  }
-};
-struct Times {
-  template <class T>
-  static T identity(T) {
-    return T{} + 1;
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>)
-      return T(Bits<T>(x) * Bits<T>(y));
-    else
-      return x * y;
-  }
-};
-struct Larger {
-  template <class T>
-  static T identity(T first) {
-    return first;
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_arithmetic_v<T>)
-      return x > y || x != x ? x : y;  // chains of these are faster so
-    else
-      return (x > y) | (x != x) ? x : y;
-  }
-};
-struct Smaller {
-  template <class T>
-  static T identity(T first) {
-    return first;
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_arithmetic_v<T>)
-      return x < y || x != x ? x : y;  // chains of these are faster so
-    else
-      return (x < y) | (x != x) ? x : y;
-  }
-};
-template <class T, class F>
-T fold_row(const T* a, Count n) {
-  return fold(a, n, F::identity(n > 0 ? a[0] : T()), F());
-}
-
-// Rows that fill no more than kColumns of the lanes that `fold` has, as many at once as a vector has elements.
-template <class T>
-constexpr Count kRowsAtOnce = REWRIGHT_VECTOR_BYTES / sizeof(T);
-template <Count kColumns, class T, class F>
-inline void fold_some_rows(T* d, const T* a, Count n) {
-  typedef T Rows __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
-  constexpr F f{};
-  const auto column = [&](Count c) {
-    Rows v{};
-    for (Count r = 0; r < kRowsAtOnce<T>; ++r) v[r] = a[r * n + c];
-    return v;
-  };
-  Rows lanes[kColumns];
-  const Rows identity = F::identity(column(0));
-  for (Count c = 0; c < kColumns; ++c) lanes[c] = c < n ? f(f(identity, column(c)), identity) : identity;
-  for (Count width = kColumns / 2; width > 0; width /= 2)
-    for (Count c = 0; c < width; ++c) lanes[c] = f(lanes[c], lanes[c + width]);
-  std::memcpy(d, lanes, sizeof(Rows));
-}
-template <class T, class F>
-void fold_rows(T* d, const T* a, Count rows, Count n) {
-  const auto some = n <= 0    ? nullptr
-                    : n <= 4  ? fold_some_rows<4, T, F>
-                    : n <= 8  ? fold_some_rows<8, T, F>
-                    : n <= 16 ? fold_some_rows<16, T, F>
-                              : nullptr;
-  Count r = 0;
-  if (some != nullptr)
-    for (; r + kRowsAtOnce<T> <= rows; r += kRowsAtOnce<T>) some(d + r, a + r * n, n);
-  for (; r < rows; ++r) d[r] = fold_row<T, F>(a + r * n, n);
 }
 
 // Folds columns, kWidth at once: terms of all columns, which then are in the first-level cache, and then of these.

@@ -5,8 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "expressions/tensor.h"
@@ -237,6 +240,66 @@ TEST_CASE("rows reduced together have the bits of single ones, columns are exact
       }
     }
   }
+}
+
+// Rows of every length with NaN, infinities and zeros of both signs.
+template <class T, class M>
+void check_extremes(std::mt19937& random, const std::vector<const Elements<T, M>*>& tables) {
+  for (Count n = 1; n <= 100; ++n) {
+    const Count rows = 1 + static_cast<Count>(random() % 150);
+    std::vector<T> x(static_cast<std::size_t>(rows * n));
+    for (T& v : x) {
+      v = static_cast<T>(static_cast<int>(random() % 251) - 125);
+      if constexpr (std::is_floating_point_v<T>) {
+        using Limits = std::numeric_limits<T>;
+        const T special[] = {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), T(0), -T(0)};
+        if (random() % 64 == 0) v = special[random() % std::size(special)];
+      }
+    }
+    for (const bool largest : {true, false}) {
+      std::vector<std::vector<T>> results;
+      for (const Elements<T, M>* const loops : tables) {
+        CAPTURE(n, rows, largest, sizeof(T));
+        results.emplace_back(static_cast<std::size_t>(rows));
+        (largest ? loops->row_largest : loops->row_smallest)(results.back().data(), x.data(), rows, n);
+        int wrong = 0;
+        for (Count r = 0; r < rows; ++r) {
+          const std::span<const T> row(x.data() + r * n, static_cast<std::size_t>(n));
+          const T actual = results.back()[static_cast<std::size_t>(r)];
+          const T single = (largest ? loops->largest : loops->smallest)(row.data(), n);
+          T expected = row[0];
+          for (const T v : row) expected = expected != expected || (largest ? expected > v : expected < v) ? expected : v;
+          wrong += expected != expected ? actual == actual : actual != expected;
+          wrong += std::memcmp(&actual, &single, sizeof(T)) != 0;
+        }
+        CHECK(wrong == 0);
+        CHECK(std::memcmp(results.back().data(), results.front().data(), static_cast<std::size_t>(rows) * sizeof(T)) == 0);
+      }
+    }
+  }
+}
+TEST_CASE("largest and smallest of rows of any length, alike on all processors") {
+  std::mt19937 random(11);
+  const auto check = [&](auto zero, auto truth, auto&& table) {
+    std::vector<const Elements<decltype(zero), decltype(truth)>*> tables;
+    for (const Isa isa : tested_isas()) tables.push_back(&table(loops_for<LoopTables>(isa)));
+    check_extremes(random, tables);
+  };
+  const std::int64_t truth = 0;
+  check(
+      0.0f, truth, [](const LoopTables& t) -> auto& { return t.f32; });
+  check(
+      0.0, truth, [](const LoopTables& t) -> auto& { return t.f64; });
+  check(
+      truth, truth, [](const LoopTables& t) -> auto& { return t.i64; });
+  check(
+      std::uint8_t{}, std::uint8_t{}, [](const LoopTables& t) -> auto& { return t.u8; });
+  check(
+      std::int8_t{}, std::int8_t{}, [](const LoopTables& t) -> auto& { return t.i8; });
+  check(
+      std::int16_t{}, std::int16_t{}, [](const LoopTables& t) -> auto& { return t.i16; });
+  check(
+      std::int32_t{}, std::int32_t{}, [](const LoopTables& t) -> auto& { return t.i32; });
 }
 
 TEST_CASE("conversions between halves, integers and floats") {

@@ -1,0 +1,211 @@
+// Reductions of rows, for the loops of loops.h: included by loops_impl.h. Everything has internal linkage.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/cpu/tile/loops.h"
+
+namespace rewright::cpu {
+namespace {
+
+// Sums, differences and products of these wrap, and have the bits of the narrower integers' ones.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+// Reductions keep kLanes partial results, so that they vectorize and do not depend on the instruction set.
+constexpr Count kLanes = 32;
+// The lanes combined by halves, each a loop of known length.
+template <Count kWidth, class T, class F>
+inline void fold_lanes(T* lanes, F f) {
+#pragma GCC ivdep
+  for (Count l = 0; l < kWidth; ++l) lanes[l] = f(lanes[l], lanes[l + kWidth]);
+  if constexpr (kWidth > 1) fold_lanes<kWidth / 2>(lanes, f);
+}
+// The last elements, which fill no lanes, are read together with elements before them, which do not count again.
+template <class T, class F>
+inline T fold(const T* a, Count n, T identity, F f) {
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = identity;
+  Count i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (Count l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], a[i + l]);
+  if (i > 0 && i < n) {
+    const T* const last = a + n - kLanes;
+    const auto counted = static_cast<std::int32_t>(kLanes - (n - i));
+    for (std::int32_t l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], l < counted ? identity : last[l]);
+  } else {
+    for (Count l = 0; i < n; ++i, ++l) lanes[l] = f(lanes[l], a[i]);
+  }
+  fold_lanes<kLanes / 2>(lanes, f);
+  return lanes[0];
+}
+// Two values combined; the identity may depend on the first element.
+struct Plus {
+  template <class T>
+  static T identity(T) {
+    return T{};
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return T(Bits<T>(x) + Bits<T>(y));
+    else
+      return x + y;
+  }
+};
+struct Times {
+  template <class T>
+  static T identity(T) {
+    return T{} + 1;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>)
+      return T(Bits<T>(x) * Bits<T>(y));
+    else
+      return x * y;
+  }
+};
+struct Larger {
+  template <class T>
+  static T identity(T first) {
+    return first;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_arithmetic_v<T>)
+      return x > y || x != x ? x : y;  // chains of these are faster so
+    else
+      return (x > y) | (x != x) ? x : y;
+  }
+};
+struct Smaller {
+  template <class T>
+  static T identity(T first) {
+    return first;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_arithmetic_v<T>)
+      return x < y || x != x ? x : y;  // chains of these are faster so
+    else
+      return (x < y) | (x != x) ? x : y;
+  }
+};
+// Maxima and minima may count an element twice: the last elements are a whole vector too, which overlaps those before it.
+template <class F>
+constexpr bool kIsExtreme = std::is_same_v<F, Larger> || std::is_same_v<F, Smaller>;
+template <class T, Count kSize>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kSize * sizeof(T))));
+};
+template <class T, Count kWidth>
+constexpr Count kPartSize = REWRIGHT_VECTOR_BYTES / sizeof(T) < kWidth ? REWRIGHT_VECTOR_BYTES / sizeof(T) : kWidth;
+// The lanes of a row with n >= kWidth elements, combined by halves until they are one vector.
+template <Count kWidth, class T, class F>
+inline auto fold_to_vector(const T* a, Count n) {
+  constexpr Count kSize = kPartSize<T, kWidth>;
+  constexpr F f{};
+  typename VectorOf<T, kSize>::Type lanes[kWidth / kSize];
+  std::memcpy(lanes, a, sizeof lanes);
+  const auto count = [&](const T* s) {
+    for (auto& lane : lanes) {
+      typename VectorOf<T, kSize>::Type v;
+      std::memcpy(&v, s, sizeof v);
+      lane = f(lane, v);
+      s += kSize;
+    }
+  };
+  Count i = kWidth;
+  for (; i + kWidth <= n; i += kWidth) count(a + i);
+  if (i < n) count(a + n - kWidth);
+  for (Count parts = kWidth / kSize / 2; parts > 0; parts /= 2)
+    for (Count p = 0; p < parts; ++p) lanes[p] = f(lanes[p], lanes[p + parts]);
+  return lanes[0];
+}
+// Blocks of 2 * kBlock elements, of x and then of y: the first halves of all combined with the second ones.
+template <Count kBlock, class F, class V, Count... kElement>
+inline V fold_blocks(V x, V y, std::integer_sequence<Count, kElement...>) {
+  return F()(__builtin_shufflevector(x, y, (kElement / kBlock * kBlock + kElement)...),
+             __builtin_shufflevector(x, y, (kElement / kBlock * kBlock + kElement + kBlock)...));
+}
+// kRows rows as one vector, in which each has a block of the same size.
+template <Count kRows, Count kWidth, class T, class F>
+inline auto fold_to_blocks(const T* a, Count n) {
+  if constexpr (kRows == 1) {
+    return fold_to_vector<kWidth, T, F>(a, n);
+  } else {
+    constexpr Count kSize = kPartSize<T, kWidth>;
+    return fold_blocks<kSize / kRows, F>(fold_to_blocks<kRows / 2, kWidth, T, F>(a, n),
+                                         fold_to_blocks<kRows / 2, kWidth, T, F>(a + kRows / 2 * n, n),
+                                         std::make_integer_sequence<Count, kSize>());
+  }
+}
+template <class F, Count kHalf, class V, Count kSize>
+inline V fold_vector(V v, std::integral_constant<Count, kSize> size) {
+  if constexpr (kHalf == 0) {
+    return v;
+  } else {
+    return fold_vector<F, kHalf / 2>(fold_blocks<kHalf, F>(v, v, std::make_integer_sequence<Count, kSize>()), size);
+  }
+}
+template <Count kWidth, class T, class F>
+T fold_extreme(const T* a, Count n) {
+  constexpr std::integral_constant<Count, kPartSize<T, kWidth>> kSize;
+  return fold_vector<F, kSize / 2>(fold_to_vector<kWidth, T, F>(a, n), kSize)[0];
+}
+template <class T, class F>
+T fold_row(const T* a, Count n) {
+  if constexpr (kIsExtreme<F>) {
+    if (n >= kLanes) return fold_extreme<kLanes, T, F>(a, n);
+    if (n > kLanes / 2) return fold_extreme<kLanes / 2, T, F>(a, n);
+  }
+  return fold(a, n, F::identity(n > 0 ? a[0] : T()), F());
+}
+
+// Rows that fill no more than kColumns of the lanes that `fold` has, as many at once as a vector has elements.
+template <class T>
+constexpr Count kRowsAtOnce = REWRIGHT_VECTOR_BYTES / sizeof(T);
+template <Count kColumns, class T, class F>
+inline void fold_some_rows(T* d, const T* a, Count n) {
+  typedef T Rows __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+  constexpr F f{};
+  const auto column = [&](Count c) {
+    Rows v{};
+    for (Count r = 0; r < kRowsAtOnce<T>; ++r) v[r] = a[r * n + c];
+    return v;
+  };
+  Rows lanes[kColumns];
+  const Rows identity = F::identity(column(0));
+  for (Count c = 0; c < kColumns; ++c) lanes[c] = c < n ? f(f(identity, column(c)), identity) : identity;
+  for (Count width = kColumns / 2; width > 0; width /= 2)
+    for (Count c = 0; c < width; ++c) lanes[c] = f(lanes[c], lanes[c + width]);
+  std::memcpy(d, lanes, sizeof(Rows));
+}
+template <Count kWidth, class T, class F>
+void fold_some_extremes(T* d, const T* a, Count n) {
+  constexpr Count kSize = kPartSize<T, kWidth>;
+  for (Count r = 0; r < kRowsAtOnce<T>; r += kSize) {
+    const auto v = fold_to_blocks<kSize, kWidth, T, F>(a + r * n, n);
+    std::memcpy(d + r, &v, sizeof v);
+  }
+}
+template <class T, class F>
+void fold_rows(T* d, const T* a, Count rows, Count n) {
+  auto some = n <= 0    ? nullptr
+              : n <= 4  ? fold_some_rows<4, T, F>
+              : n <= 8  ? fold_some_rows<8, T, F>
+              : n <= 16 ? fold_some_rows<16, T, F>
+                        : nullptr;
+  if constexpr (kIsExtreme<F>)
+    if (n > kLanes / 2) some = n < kLanes ? fold_some_extremes<kLanes / 2, T, F> : fold_some_extremes<kLanes, T, F>;
+  Count r = 0;
+  if (some != nullptr)
+    for (; r + kRowsAtOnce<T> <= rows; r += kRowsAtOnce<T>) some(d + r, a + r * n, n);
+  for (; r < rows; ++r) d[r] = fold_row<T, F>(a + r * n, n);
+}
+
+}  // namespace
+}  // namespace rewright::cpu
