@@ -78,7 +78,7 @@ struct Larger {
     if constexpr (std::is_arithmetic_v<T>)
       return x > y || x != x ? x : y;  // chains of these are faster so
     else
-      return (x > y) | (x != x) ? x : y;
+      return ((x > y) | (x != x)) ? x : y;
   }
 };
 struct Smaller {
@@ -91,7 +91,7 @@ struct Smaller {
     if constexpr (std::is_arithmetic_v<T>)
       return x < y || x != x ? x : y;  // chains of these are faster so
     else
-      return (x < y) | (x != x) ? x : y;
+      return ((x < y) | (x != x)) ? x : y;
   }
 };
 // Maxima and minima may count an element twice: the last elements are a whole vector too, which overlaps those before it.
