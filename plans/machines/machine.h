@@ -40,8 +40,8 @@ struct MachineDescription {
   double memory = std::numeric_limits<double>::infinity();  // bytes of a device
   // Bytes that the devices of a node read and write together in a second, where they share a memory.
   double node_bytes_per_second = std::numeric_limits<double>::infinity();
-  double exchange_seconds = 0;   // that an exchange takes beside its messages
-  bool exchanges_beside = true;  // exchanging needs no time of the device that computes
+  double exchange_seconds = 0;                     // that an exchange takes beside its messages
+  bool exchanges_beside = true;                    // exchanging needs no time of the device that computes
   std::optional<NetworkDescription> node = {};     // between the devices of a node; needed if there are several
   std::optional<NetworkDescription> cluster = {};  // between nodes; needed if there are several
   // Collectives of all nodes look at the network: vectors are reduced and gathered within nodes, and go between them around all
