@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "expressions/tensor_pool.h"
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/running/arena.h"
-#include "expressions/tensor_pool.h"
 #include "runtime/stream.h"
 
 namespace rewright::cpu {
