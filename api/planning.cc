@@ -14,6 +14,7 @@
 #include "report/plan_page.h"
 #include "runtime/planned/asynchronous_gain.h"
 #include "runtime/planned/network_search.h"
+#include "runtime/planned/plan_simulation.h"
 
 namespace rewright::api {
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "equivalence/term_writer.h"
 #include "rules/io.h"
 #include "verifier/checker/questions.h"
 
@@ -32,55 +33,16 @@ struct Piece {
   }
 };
 
-// A rule whose source is the term, written node by node.
-class TermWriter {
+class TermOfConstants : public TermWriter {
  public:
-  TermWriter() { step_.kind = Step::Kind::kTerm, rule_.name = "term", rule_.description = "of constants"; }
+  TermOfConstants() : TermWriter(Step::Kind::kTerm, "of constants") {}
 
-  PatternValue leaf(ValueId id, DataType type, const Sizes& sizes) {
-    PatternInput input;
-    input.name = "x" + std::to_string(rule_.inputs.size());
-    input.shape.front = to_indices(sizes);
-    input.shape.open = false;
-    input.type = {TypePattern::Kind::kFixed, type, ""};
-    rule_.inputs.push_back(std::move(input));
-    step_.equation.leaves.push_back(id);
-    return PatternValue::input(static_cast<std::uint32_t>(rule_.inputs.size() - 1));
-  }
-
+  PatternValue leaf(ValueId id, DataType type, const Sizes& sizes) { return TermWriter::leaf(id, {type, to_indices(sizes)}); }
   PatternValue leaf(const Piece& piece) {
     const PatternValue value = leaf(piece.leaf, piece.tensor->type(), piece.tensor->sizes());
     if (!piece.is_moved()) return value;
-    Indices permutation;
-    for (const std::size_t axis : piece.permutation) permutation.emplace_back(axis);
-    return node("Transpose", {{"perm", permutation}}, {value});
+    return node("Transpose", {{"perm", Indices(piece.permutation.begin(), piece.permutation.end())}}, {value});
   }
-
-  PatternValue node(std::string_view name, std::initializer_list<std::pair<std::string_view, AttributeValue>> given,
-                    std::vector<PatternValue> inputs) {
-    const Operator& op = registry().get(name);
-    Attributes attributes = op.defaults();
-    for (const auto& [field, value] : given) attributes.at(op.field(field).value()) = value;
-    PatternNode node{&op, {}, std::move(inputs), 1};
-    for (AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(std::move(value)));
-    rule_.source.nodes.push_back(std::move(node));
-    return PatternValue::node(static_cast<std::uint32_t>(rule_.source.nodes.size() - 1));
-  }
-
-  Step finish(PatternValue output, ValueId constant) {
-    step_.equation.b = constant;
-    if (output.kind != PatternValue::Kind::kInput) {
-      rule_.source.outputs = {output};
-      rule_.source = canonical(rule_.source);
-      rule_.target = rule_.source;
-      step_.term = std::move(rule_);
-    }
-    return std::move(step_);
-  }
-
- private:
-  Step step_;
-  Rule rule_;
 };
 
 bool holds(const Joint& joint, const Step& step, double tolerance) {
@@ -134,7 +96,7 @@ class Mover {
     for (const Piece& piece : pieces_) {
       if (piece.tensor->type() != tensor.type() || piece.tensor->size() != tensor.size()) continue;
       if (!stands_at(piece, tensor, piece.sizes, 0, 0)) continue;
-      TermWriter writer;
+      TermOfConstants writer;
       PatternValue value = writer.leaf(piece);
       if (piece.sizes != tensor.sizes()) value = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {value});
       const Step step = writer.finish(value, constant);
@@ -176,7 +138,7 @@ class Mover {
         const bool divides = near(*ratio * number, 1, 0);
         if (!divides && !near(*ratio, number, 0)) continue;
         if (joint_.graph().value(leaf).type.type != tensor.type()) continue;
-        TermWriter writer;
+        TermOfConstants writer;
         const PatternValue moved = writer.leaf(piece);
         PatternValue value =
             writer.node(divides ? "Div" : "Mul", {},
@@ -220,7 +182,7 @@ class Mover {
         behind.emplace_back(sizes[k] - piece.sizes[k]);
       }
       if (!fits || !is_padded(piece, tensor)) continue;
-      TermWriter writer;
+      TermOfConstants writer;
       const Step step = writer.finish(writer.node("Pad", {{"pads_end", behind}}, {writer.leaf(piece)}), constant);
       if (holds(joint_, step, tolerance)) return step;
     }
@@ -258,7 +220,7 @@ class Mover {
       row += next->sizes[axis];
     }
     if (row < sizes[axis] || found.size() < 2) return std::nullopt;
-    TermWriter writer;
+    TermOfConstants writer;
     std::vector<PatternValue> values;
     for (const Piece* piece : found) values.push_back(writer.leaf(*piece));
     const Step step = writer.finish(writer.node("Concat", {{"axis", Index(axis)}}, std::move(values)), constant);
@@ -302,18 +264,18 @@ class DefinedNumbers {
   // The terms of a type that are near to a number, and not that number itself. Those of fewer nodes stand first.
   std::vector<Step> near_to(double value, const Tensor& tensor, ValueId constant) const {
     std::vector<Step> steps;
-    const auto add = [&](TermWriter& writer, PatternValue term) { steps.push_back(writer.finish(term, constant)); };
-    const auto fill = [&](TermWriter& writer, double number) {
+    const auto add = [&](TermOfConstants& writer, PatternValue term) { steps.push_back(writer.finish(term, constant)); };
+    const auto fill = [&](TermOfConstants& writer, double number) {
       return writer.node("Fill", {{"value", Real(number)}, {"shape", to_indices(tensor.sizes())}, {"type", tensor.type()}}, {});
     };
     for (const double number : numbers_) {
       if (number == value || !near(number, value, 0)) continue;
-      TermWriter writer;
+      TermOfConstants writer;
       add(writer, fill(writer, number));
     }
     for (const auto& [number, divisor] : quotients_) {
       if (number / divisor == value || !near(number / divisor, value, 0)) continue;
-      TermWriter writer;
+      TermOfConstants writer;
       const PatternValue dividend = fill(writer, number);
       add(writer, writer.node("Div", {}, {dividend, fill(writer, divisor)}));
     }
@@ -376,7 +338,7 @@ std::optional<Step> Parts::whole(ValueId constant, double largest, double tolera
   const Tensor& tensor = joint_.graph().value(constant).constant;
   for (Part& part : parts_) {
     if (!part.elements->may_be(tensor, largest)) continue;
-    TermWriter writer;
+    TermOfConstants writer;
     const Found piece{&part, kNoValue, tensor.sizes()};
     Step step = writer.finish(writer.leaf(value_of(piece), tensor.type(), tensor.sizes()), constant);
     if (holds(joint_, step, tolerance)) return step;
@@ -414,7 +376,7 @@ std::optional<Step> Parts::padded(ValueId constant, double largest, double toler
       fits = e && near(*e, element_of(tensor, place), largest);
     }
     if (!fits) continue;
-    TermWriter writer;
+    TermOfConstants writer;
     const PatternValue leaf = writer.leaf(value_of({&part, kNoValue, own}), tensor.type(), own);
     Step step = writer.finish(writer.node("Pad", {{"pads_end", behind}}, {leaf}), constant);
     if (holds(joint_, step, tolerance)) return step;
@@ -469,7 +431,7 @@ std::optional<Step> Parts::joined(ValueId constant, std::size_t axis, double lar
     row += next->sizes[axis];
   }
   if (row < tensor.sizes()[axis]) return std::nullopt;
-  TermWriter writer;
+  TermOfConstants writer;
   std::vector<PatternValue> values;
   for (const Found& piece : found) values.push_back(writer.leaf(value_of(piece), tensor.type(), piece.sizes));
   Step step = writer.finish(writer.node("Concat", {{"axis", Index(axis)}}, std::move(values)), constant);

@@ -193,7 +193,7 @@ TEST_CASE("prove: axes in another order through several operators, and rows that
   INFO(certified.result().reason);
   REQUIRE(certified.result().verdict == Verdict::kProved);
   CHECK(certified.check().accepted);
-  // The same axes exchanged once more.
+  // The second model lacks an exchange of axes.
   const std::string square = "agraph (float[2, 4, 4] x) => (float[2, 4, 4] y) { ";
   const Certified wrong(square + "s = Transpose<perm = [0, 2, 1]>(x) " + chain_of_twelve("s", "y") + "}",
                         square + chain_of_twelve("x", "y") + "}", 17);

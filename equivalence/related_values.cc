@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "equivalence/term_writer.h"
 #include "graph/sizes.h"
 #include "rules/io.h"
 
@@ -14,49 +15,8 @@ namespace {
 constexpr std::size_t kMostTermsOfValue = 2;  // tried for one value
 constexpr std::size_t kMostTransposed = 5;    // axes
 
-// A rule whose source is a term over one leaf.
-class TermOfOne {
- public:
-  TermOfOne(ValueId leaf, const TensorType& type) {
-    step_.kind = Step::Kind::kValue;
-    step_.equation.leaves = {leaf};
-    rule_.name = "term", rule_.description = "of a value";
-    PatternInput input;
-    input.name = "x0";
-    // Sizes that are open have names that algebra may not have.
-    input.shape.open = !std::all_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.is_constant(); });
-    if (!input.shape.open) input.shape.front = type.shape;
-    input.type = {TypePattern::Kind::kFixed, type.type, ""};
-    rule_.inputs.push_back(std::move(input));
-  }
-
-  static PatternValue leaf() { return PatternValue::input(0); }
-
-  PatternValue node(std::string_view name, std::initializer_list<std::pair<std::string_view, AttributeValue>> given,
-                    std::vector<PatternValue> inputs) {
-    const Operator& op = registry().get(name);
-    Attributes attributes = op.defaults();
-    for (const auto& [field, value] : given) attributes.at(op.field(field).value()) = value;
-    PatternNode node{&op, {}, std::move(inputs), 1};
-    for (AttributeValue& value : attributes) node.attributes.push_back(Expression::literal(std::move(value)));
-    rule_.source.nodes.push_back(std::move(node));
-    return PatternValue::node(static_cast<std::uint32_t>(rule_.source.nodes.size() - 1));
-  }
-
-  Step finish(PatternValue output) {
-    rule_.source.outputs = {output};
-    rule_.source = canonical(rule_.source);
-    rule_.target = rule_.source;
-    step_.term = std::move(rule_);
-    return std::move(step_);
-  }
-
- private:
-  Step step_;
-  Rule rule_;
-};
-
-// How many zeros stand behind the elements of each axis: some on one axis; nullopt if that is not how the shapes differ.
+// Zeros behind the elements of each axis, by which one shape becomes the other: on one axis only; nullopt if shapes differ
+// otherwise.
 std::optional<Indices> filled_up(const TensorType& from, const TensorType& to) {
   if (from.type != to.type || from.rank() != to.rank() || !is_real(from.type)) return std::nullopt;
   Indices behind(from.rank(), 0);
@@ -104,17 +64,17 @@ std::vector<Relation> relations_between(const TensorType& from, const TensorType
 
 Step related_term(const Joint& joint, ValueId a, const TensorType& type, const Relation& relation) {
   const TensorType& from = joint.graph().value(a).type;
-  TermOfOne term(a, from);
+  TermWriter term(Step::Kind::kValue, "of a value");
+  const PatternValue leaf = term.leaf(a, from);
   switch (relation.kind) {
     case Relation::Kind::kFilledUp:
-      return term.finish(term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {TermOfOne::leaf()}));
+      return term.finish(term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {leaf}));
     case Relation::Kind::kReshaped:
-      return term.finish(term.node("Reshape", {{"shape", type.shape}}, {TermOfOne::leaf()}));
+      return term.finish(term.node("Reshape", {{"shape", type.shape}}, {leaf}));
     case Relation::Kind::kTransposed:
       break;
   }
-  return term.finish(
-      term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {TermOfOne::leaf()}));
+  return term.finish(term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {leaf}));
 }
 
 RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::function<ValueId(const Step&)> add_value)

@@ -20,7 +20,7 @@ namespace rewright::equivalence {
 // The node's output has elements of this input, moved, and nothing else.
 bool only_reads(const Graph& graph, const Node& node, std::size_t input);
 
-// How a value is made of another one.
+// A way to make a value of another one.
 struct Relation {
   enum class Kind { kFilledUp, kReshaped, kTransposed };
   Kind kind;

@@ -63,7 +63,7 @@ Graph with_slightly_changed_weights(const Graph& graph) {
   return result;
 }
 
-// Of equal elements in another order.
+// Sums of equal elements in different orders differ by rounding alone.
 bool has_same_sum(double a, double b, double magnitude) { return std::abs(a - b) <= kMoved * magnitude; }
 
 // The sum of elements, each times a weight for its place on the axis.

@@ -47,7 +47,7 @@ struct TensorPool::Blocks {
     ::madvise(begin + before, bytes, MADV_HUGEPAGE);  // advice: small pages work as well
     return {begin + before, bytes};
   }
-  // What is free, but too small, goes back to the system if there is no room for more.
+  // Gives free ranges, which are too small, back to the system if it has no memory left, and asks once more.
   Block map_or_make_room(std::size_t bytes) {
     try {
       return map(bytes);

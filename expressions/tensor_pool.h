@@ -22,7 +22,7 @@ class TensorPool {
   Output take(DataType type, const Sizes& sizes);
   // From the pool, or from the system where there is none.
   static Output take_from(TensorPool* pool, DataType type, const Sizes& sizes);
-  // What it has asked the system for until now.
+  // Bytes asked from the system until now.
   std::size_t mapped_bytes() const;
 
  private:

@@ -1,5 +1,7 @@
 #include "generator/run/generator.h"
 
+#include <functional>
+
 #include "generator/partial/partial.h"
 #include "generator/pruning/numeric.h"
 #include "generator/pruning/selection.h"
@@ -20,23 +22,32 @@ std::string identity(const GenerateOptions& options) {
   return text;
 }
 
+using Report = std::function<void(const std::string& stage, double fraction, const std::string& note)>;
+
+Report report_of(const GenerateOptions& options) {
+  return [&options](const std::string& stage, double fraction, const std::string& note) {
+    if (options.progress) options.progress(stage, fraction, note);
+  };
+}
+
+EnumerationOptions enumeration_options(const GenerateOptions& options, std::size_t operators, const Report& report) {
+  return {.operators = operators,
+          .key = options.seed,
+          .threads = options.threads,
+          .memory = options.memory,
+          .stop = options.stop,
+          .progress = [report](std::size_t reached, std::size_t applications) {
+            report("enumerating " + std::to_string(reached) + " operators", 0, std::to_string(applications) + " applications");
+          }};
+}
+
 // Graphs that agree with an operator on a part of the positions, corrected. Every process finds all of them.
 Generated generate_corrected(const GenerateOptions& options, Forms& forms) {
   if (!options.state.empty())
     throw Error(ErrorCode::kUsage, "a search for corrections keeps no state", "--resume",
                 "it takes half a minute: run it without");
-  const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
-    if (options.progress) options.progress(stage, fraction, note);
-  };
-  Enumeration enumeration(forms, {.operators = options.max_operators + 1,
-                                  .key = options.seed,
-                                  .threads = options.threads,
-                                  .memory = options.memory,
-                                  .stop = options.stop,
-                                  .progress = [&](std::size_t operators, std::size_t applications) {
-                                    report("enumerating " + std::to_string(operators) + " operators", 0,
-                                           std::to_string(applications) + " applications");
-                                  }});
+  const Report report = report_of(options);
+  Enumeration enumeration(forms, enumeration_options(options, options.max_operators + 1, report));
   enumeration.run();
   if (!enumeration.complete()) {  // members of the last level may be missing
     Generated stopped;
@@ -75,24 +86,14 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
   const Configuration configuration = configure(options.operators);
   Forms forms(configuration);
   if (configuration.corrections) return generate_corrected(options, forms);
-  const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
-    if (options.progress) options.progress(stage, fraction, note);
-  };
+  const Report report = report_of(options);
   State state({.folder = options.state,
                .temporary = options.state.empty() ? options.temporary : options.state,
                .interval = options.state_interval,
                .identity = identity(options),
                .stop = options.stop},
               communicator);
-  Enumeration enumeration(forms, {.operators = options.max_operators,
-                                  .key = options.seed,
-                                  .threads = options.threads,
-                                  .memory = options.memory,
-                                  .stop = options.stop,
-                                  .progress = [&](std::size_t operators, std::size_t applications) {
-                                    report("enumerating " + std::to_string(operators) + " operators", 0,
-                                           std::to_string(applications) + " applications");
-                                  }});
+  Enumeration enumeration(forms, enumeration_options(options, options.max_operators, report));
   enumeration.run();
   const Collection collection =
       collect(enumeration,

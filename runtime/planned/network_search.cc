@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "plans/topology/topologies.h"
+#include "runtime/planned/plan_simulation.h"
 #include "runtime/planned/planned_links.h"
 
 namespace rewright::runtime {

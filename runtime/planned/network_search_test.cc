@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "operators/testing/share.h"
 #include "plans/machines/machine_file.h"
+#include "runtime/planned/plan_simulation.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/testing.h"
 

@@ -13,6 +13,7 @@
 #include "plans/machines/machine_file.h"
 #include "runtime/cpu/backend/backend.h"
 #include "runtime/planned/measure_exchanges.h"
+#include "runtime/planned/plan_simulation.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "runtime/planned/planned_step.h"

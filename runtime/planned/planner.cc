@@ -15,6 +15,7 @@
 #include "plans/groups/step.h"
 #include "plans/partition/moved_shares.h"
 #include "runtime/planned/pipeline_planner.h"
+#include "runtime/planned/plan_simulation.h"
 #include "runtime/planned/planned_links.h"
 #include "runtime/planned/recomputation_chooser.h"
 #include "runtime/planned/strategy_levels.h"
@@ -25,15 +26,6 @@ namespace {
 
 using plans::ChoiceFinder, plans::CutFinder, plans::GroupGraph, plans::Machine, plans::NodeChoice, plans::OperandTypes;
 using plans::OperatorSeconds, plans::Partition, plans::PartitionOptions, plans::Plan, plans::PlanPrediction, plans::Simulation;
-
-void simulate(Simulation& simulation, const Graph& graph, const Partition& partition, const PartitionOptions& options,
-              const GroupGraph* group, std::size_t groups, const distribution::PairLimits& pairs_between) {
-  if (group)
-    simulate_step(simulation, graph, partition, options, {groups, group->exchanges, pairs_between});
-  else
-    simulate_step(simulation, graph, partition, options);
-  simulation.run();
-}
 
 std::vector<double> node_seconds(const Partition& partition) {
   std::vector<double> result;
@@ -252,7 +244,7 @@ class Planner {
 
   Candidate simulated(const Work& work, const Partition& found, const PartitionOptions& options, std::size_t groups) {
     Simulation simulation(machine_);
-    simulate(simulation, work.graph, found, options, work.group, groups, pairs(groups, true));
+    simulate_partition(simulation, work.graph, found, options, work.group, groups, pairs(groups, true));
     Candidate result{make_plan(work.graph, found, options), found.proved_best};
     result.plan.predicted = prediction_of(simulation);
     result.plan.predicted->node_seconds = node_seconds(found);
@@ -569,33 +561,6 @@ FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const
 void prove_plan(FoundPlan& found, const PlannedGraph& planned) {
   const std::string question = open_question(found, planned);
   if (!question.empty()) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + question);
-}
-
-PlanPrediction prediction_of(Simulation& simulation) {
-  PlanPrediction result;
-  result.seconds = simulation.seconds();
-  const auto peaks = simulation.peak_bytes();
-  result.peak_bytes.assign(peaks.begin(), peaks.end());
-  const plans::StepTotals totals = plans::totals(simulation);
-  result.bytes_sent = totals.sent_bytes;
-  result.computing_seconds = totals.computing_seconds, result.exchanging_seconds = totals.exchanging_seconds;
-  return result;
-}
-
-void simulate_plan(Simulation& simulation, const Plan& plan, const PlannedGraph& planned) {
-  if (plan.pipeline) return simulate_pipeline_plan(simulation, plan, planned);
-  PartitionOptions options;
-  if (!plan.within) {
-    options.processes = plan.processes, options.replaced = planned.replaced, options.pairs = pair_limits(plan);
-    const Partition whole = with_seconds(partition_of(plan, planned.graph), planned.graph, plan.processes,
-                                         device_seconds(simulation.machine(), is_step(planned)));
-    return simulate(simulation, planned.graph, whole, options, nullptr, 1, {});
-  }
-  const GroupGraph group = group_of(plan, planned.graph, planned.replaced, 0);
-  options.processes = plan.within->processes, options.replaced = group.replaced, options.pairs = pair_limits(*plan.within);
-  const Partition inner = with_seconds(partition_within(*plan.within, group), group.graph, options.processes,
-                                       device_seconds(simulation.machine(), is_step(planned)));
-  simulate(simulation, group.graph, inner, options, &group, static_cast<std::size_t>(plan.processes), pair_limits(plan));
 }
 
 }  // namespace rewright::runtime

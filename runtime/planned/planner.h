@@ -51,10 +51,4 @@ FoundPlan search_plan(const PlannedGraph& planned, const plans::Machine& machine
                       PlanChoices& choices);
 void prove_plan(FoundPlan& found, const PlannedGraph& planned);
 
-// The results of a simulation that was run.
-plans::PlanPrediction prediction_of(plans::Simulation& simulation);
-
-// Runs a step as the plan says on a machine of as many devices. `planned`: the graph that it divides (divided_by).
-void simulate_plan(plans::Simulation& simulation, const plans::Plan& plan, const PlannedGraph& planned);
-
 }  // namespace rewright::runtime

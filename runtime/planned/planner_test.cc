@@ -1,5 +1,7 @@
 #include "runtime/planned/planner.h"
 
+#include "runtime/planned/plan_simulation.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>

@@ -13,7 +13,7 @@ struct Levels {
 Levels levels_of(const std::string& strategy);  // "data+tensor"
 std::string name_of(const Levels& levels);
 
-// Those that a strategy tries, in an order in which what is found in little time comes first. Throws Error(kUsage) for a
+// Levels that a strategy tries; those that are found in little time come first. Throws Error(kUsage) for a
 // strategy that there is not, and for two levels without groups.
 std::vector<Levels> wanted_levels(const std::string& strategy, bool has_groups, bool has_images);
 

@@ -68,32 +68,25 @@ struct Times {
       return x * y;
   }
 };
-struct Larger {
+template <bool kLargest>
+struct Extreme {
   template <class T>
   static T identity(T first) {
     return first;
   }
+  // NaN if one of them is.
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_arithmetic_v<T>)
-      return x > y || x != x ? x : y;  // chains of these are faster so
-    else
+      return (kLargest ? x > y : x < y) || x != x ? x : y;  // chains of these are faster so
+    else if constexpr (kLargest)
       return ((x > y) | (x != x)) ? x : y;
-  }
-};
-struct Smaller {
-  template <class T>
-  static T identity(T first) {
-    return first;
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_arithmetic_v<T>)
-      return x < y || x != x ? x : y;  // chains of these are faster so
     else
       return ((x < y) | (x != x)) ? x : y;
   }
 };
+using Larger = Extreme<true>;
+using Smaller = Extreme<false>;
 // Maxima and minima may count an element twice: the last elements are a whole vector too, which overlaps those before it.
 template <class F>
 constexpr bool kIsExtreme = std::is_same_v<F, Larger> || std::is_same_v<F, Smaller>;
