@@ -37,7 +37,7 @@ bool is_of_sums(const Rule& rule) {
 }
 
 // With all rules that were found, searches take many times as long and find little more: most repeat others in another order.
-bool is_used_by_default(const Rule& rule) {
+bool is_used_from_the_beginning(const Rule& rule) {
   return rule.origin != RuleOrigin::kGenerated || rule.target.nodes.size() < rule.source.nodes.size() || is_of_sums(rule);
 }
 
@@ -65,7 +65,8 @@ std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
 
 std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved) {
   std::vector<Rule> rules = read_all_rules(files);
-  if (files.empty()) std::erase_if(rules, [](const Rule& rule) { return !is_used_by_default(rule); });
+  if (files.empty())
+    for (Rule& rule : rules) rule.later = !is_used_from_the_beginning(rule);
   for (const Rule& rule : rules)
     if (rule.proof.status != RuleStatus::kProved && !unproved)
       throw Error(ErrorCode::kBadInput, "the rule is not proved", "rule " + rule.name,

@@ -181,6 +181,7 @@ struct Rule {
   MathClass math = MathClass::kReassociates;
   bool for_training = true;  // also valid, with its gradients, where weights are variables
   RuleOrigin origin = RuleOrigin::kHandwritten;
+  bool later = false;  // a search uses it where the others find nothing more
   RuleProof proof;
   friend bool operator==(const Rule&, const Rule&) = default;
 };

@@ -32,20 +32,31 @@ struct MatchOptions {
 };
 
 // Rules by the operator of their first root. Holds the rules, except those that the options exclude or that are not proved.
+// Matches of `later` rules are found by a widened index only; all else knows them, so that steps that used them are read.
 class RuleIndex {
  public:
   RuleIndex(std::vector<Rule> rules, const MatchOptions& options);
-  std::span<const Rule> rules() const { return rules_; }
-  std::span<const std::uint64_t> hashes() const { return hashes_; }  // of each rule, as written
+  std::span<const Rule> rules() const { return data_->rules; }
+  std::span<const std::uint64_t> hashes() const { return data_->hashes; }  // of each rule, as written
   std::span<const std::uint32_t> rooted_at(const Operator* op) const;
   std::optional<std::uint32_t> find(std::string_view name) const;
-  const MatchOptions& options() const { return options_; }
+  const MatchOptions& options() const { return data_->options; }
+  bool has_later_rules() const;
+  RuleIndex widened() const;  // shares the rules
 
  private:
-  std::vector<Rule> rules_;
-  std::vector<std::uint64_t> hashes_;
-  std::unordered_map<const Operator*, std::vector<std::uint32_t>> by_root_;
-  MatchOptions options_;
+  struct Rooted {
+    std::vector<std::uint32_t> rules;  // the later ones behind the others
+    std::size_t first = 0;             // how many others there are
+  };
+  struct Data {
+    std::vector<Rule> rules;
+    std::vector<std::uint64_t> hashes;
+    std::unordered_map<const Operator*, Rooted> by_root;
+    MatchOptions options;
+  };
+  std::shared_ptr<const Data> data_;
+  bool is_wide_ = false;
 };
 
 // Facts of a graph that all matches need.

@@ -20,24 +20,44 @@ bool has_root(const Rule& rule) {
 
 }  // namespace
 
-RuleIndex::RuleIndex(std::vector<Rule> rules, const MatchOptions& options) : options_(options) {
+RuleIndex::RuleIndex(std::vector<Rule> rules, const MatchOptions& options) {
+  const auto data = std::make_shared<Data>();
+  data->options = options;
   for (Rule& rule : rules)
-    if (allowed(rule, options) && has_root(rule) && rule.source.nodes.size() <= 64) rules_.push_back(std::move(rule));
-  for (std::uint32_t i = 0; i < rules_.size(); ++i) {
-    hashes_.push_back(hash(rules_[i]));
-    by_root_[rules_[i].source.nodes[rules_[i].source.outputs[0].number].op].push_back(i);
-  }
+    if (allowed(rule, options) && has_root(rule) && rule.source.nodes.size() <= 64) data->rules.push_back(std::move(rule));
+  for (const Rule& rule : data->rules) data->hashes.push_back(hash(rule));
+  for (const bool later : {false, true})
+    for (std::uint32_t i = 0; i < data->rules.size(); ++i) {
+      const Rule& rule = data->rules[i];
+      if (rule.later != later) continue;
+      Rooted& rooted = data->by_root[rule.source.nodes[rule.source.outputs[0].number].op];
+      rooted.rules.push_back(i);
+      rooted.first += !later;
+    }
+  data_ = data;
 }
 
 std::span<const std::uint32_t> RuleIndex::rooted_at(const Operator* op) const {
-  const auto found = by_root_.find(op);
-  return found == by_root_.end() ? std::span<const std::uint32_t>() : found->second;
+  const auto found = data_->by_root.find(op);
+  if (found == data_->by_root.end()) return {};
+  const std::span<const std::uint32_t> all = found->second.rules;
+  return is_wide_ ? all : all.first(found->second.first);
 }
 
 std::optional<std::uint32_t> RuleIndex::find(std::string_view name) const {
-  for (std::uint32_t i = 0; i < rules_.size(); ++i)
-    if (rules_[i].name == name) return i;
+  for (std::uint32_t i = 0; i < rules().size(); ++i)
+    if (rules()[i].name == name) return i;
   return std::nullopt;
+}
+
+bool RuleIndex::has_later_rules() const {
+  return std::any_of(rules().begin(), rules().end(), [](const Rule& rule) { return rule.later; });
+}
+
+RuleIndex RuleIndex::widened() const {
+  RuleIndex result = *this;
+  result.is_wide_ = true;
+  return result;
 }
 
 MatchedGraph::MatchedGraph(const Graph& g, bool for_training)

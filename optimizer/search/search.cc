@@ -23,9 +23,15 @@ constexpr double kRegionSlack = 8;
 // Cleaning up only goes downhill, and ends where no rewrite gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
 
-// The strategies for a region.
-enum class Way { kBacktrack, kSaturate };
-constexpr std::size_t kWays = 2;
+// With the later rules, a region is finished after so many expansions without gain. At most this share of the graphs made
+// before is made, but some in each region.
+constexpr std::size_t kLaterPatience = 4;
+constexpr double kLaterShare = 0.15;
+constexpr std::size_t kFewestLater = 64;
+
+// The strategies for a region. kBacktrackWidely: with the later rules, too.
+enum class Way { kBacktrack, kSaturate, kBacktrackWidely };
+constexpr std::size_t kWays = 3;
 
 // The result of a search in a region.
 struct Finding {
@@ -43,6 +49,7 @@ class Search {
  public:
   Search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options)
       : rules_(rules),
+        all_rules_(rules.widened()),
         costs_(costs),
         options_(options),
         limits_(options.deadline, options.memory, options.cancel),
@@ -93,6 +100,9 @@ class Search {
     run_phase({both, 1, kCleanUpPatience, 1}, share_of_time(options_.saturation_share));
     run_phase({{Way::kSaturate}, 1, 0, options_.max_passes}, share_of_time(options_.saturation_share));
     run_phase({both, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
+    if (!rules_.has_later_rules()) return;
+    later_budget_ = kLaterShare * static_cast<double>(result_.graphs_explored);
+    run_phase({{Way::kBacktrackWidely}, options_.alpha, kLaterPatience, 1}, options_.deadline);
   }
 
   std::chrono::steady_clock::time_point share_of_time(double share) const {
@@ -107,7 +117,7 @@ class Search {
     phase_ = Limits(deadline, options_.memory, options_.cancel);
     present_ = phase;
     // The result of backtracking depends on the phase's limits.
-    found(Way::kBacktrack).clear();
+    for (const Way way : {Way::kBacktrack, Way::kBacktrackWidely}) found(way).clear();
     for (int pass = 1; pass <= phase.max_passes; ++pass) {
       const double before = result_.cost;
       run_pass(pass);
@@ -209,6 +219,8 @@ class Search {
     // A pass gets at most half of the remaining iterations, so that later passes have some; its regions get equal shares.
     iterations_ =
         std::min(options_.saturation.extraction.iterations, iterations_left_ / (2 * std::max<std::int64_t>(1, saturations)));
+    later_graphs_ = std::max(
+        kFewestLater, static_cast<std::size_t>(later_budget_ / static_cast<double>(std::max<std::size_t>(1, tasks.size()))));
     for (const auto& fork : forks_) fork->update();
     std::atomic<std::size_t> done = 0;
     const auto end = end_of_search_ahead();
@@ -230,10 +242,11 @@ class Search {
   // The result for a region: depends only on its graph, the costs and the pass.
   Finding find(Way way, const Graph& graph, CostModel& costs, Limits& limits) const {
     Finding finding;
-    if (way == Way::kBacktrack) {
+    if (way != Way::kSaturate) {
       const double slack = present_.alpha - 1;
-      Backtracking found = backtrack(
-          graph, rules_, costs, {slack * pass_cost_, slack * kRegionSlack, present_.patience, options_.max_graphs}, limits);
+      BacktrackOptions options{slack * pass_cost_, slack * kRegionSlack, present_.patience, options_.max_graphs};
+      if (way == Way::kBacktrackWidely) options.max_graphs = std::min(options.max_graphs, later_graphs_);
+      Backtracking found = backtrack(graph, way == Way::kBacktrackWidely ? all_rules_ : rules_, costs, options, limits);
       if (found.rewrites) finding.step.emplace().rewrites = std::move(*found.rewrites);
       finding.graphs = found.graphs;
     } else {
@@ -348,6 +361,7 @@ class Search {
   }
 
   const RuleIndex& rules_;
+  const RuleIndex all_rules_;  // the later ones, too
   CostModel& costs_;
   const SearchOptions& options_;
   Limits limits_, phase_;  // of the search, and of the current phase
@@ -356,6 +370,8 @@ class Search {
   bool cut_ = false;  // a part of it ended by time
   int passes_ = 0;
   double pass_cost_ = 0;                               // of the graph when the pass began
+  double later_budget_ = 0;                            // graphs made with later rules: in total
+  std::size_t later_graphs_ = 0;                       // and for a region in this pass
   std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method: in total, and for a region in this pass
   std::set<const Expansion*> kept_;                    // calls that no region contains
   SearchResult result_;

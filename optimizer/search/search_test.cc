@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
@@ -32,8 +34,8 @@ void check_same_results(const Graph& a, const Graph& b) {
   }
 }
 
-SearchResult run(const Graph& graph, const SearchOptions& options = {}) {
-  const RuleIndex index(testing::rules(), {});
+SearchResult run(const Graph& graph, const SearchOptions& options = {}, std::vector<Rule> rules = testing::rules()) {
+  const RuleIndex index(std::move(rules), {});
   testing::RooflineDevice device;
   CostModel costs(&device, nullptr, {});
   return search(graph, index, costs, options);
@@ -57,6 +59,24 @@ TEST_CASE("the same search twice gives the same graph and the same steps") {
   CHECK(first.graph.hash() == second.graph.hash());
   REQUIRE(first.steps.size() == second.steps.size());
   for (std::size_t i = 0; i < first.steps.size(); ++i) CHECK(first.steps[i].region == second.steps[i].region);
+}
+
+TEST_CASE("later rules are used where the others find nothing more, by auto alone") {
+  const Graph graph = testing::adapters(2, 16, 4);
+  std::vector<Rule> later = testing::rules();
+  for (Rule& rule : later) rule.later = true;
+  SearchOptions options;
+  for (const Strategy strategy : {Strategy::kBacktrack, Strategy::kSaturate}) {
+    options.strategy = strategy;
+    const SearchResult without = run(graph, options, later);
+    CHECK(without.cost == without.cost_before);
+    CHECK(without.steps.empty());
+  }
+  options.strategy = Strategy::kAuto;
+  const SearchResult with = run(graph, options, later);
+  CHECK(with.cost < with.cost_before);
+  check_same_results(graph, with.graph);
+  CHECK(with.cost_before == run(graph, options).cost_before);
 }
 
 TEST_CASE("a cancelled search returns what it has") {
