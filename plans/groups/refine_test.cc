@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "operators/testing/share.h"
 #include "optimizer/costs/cost_model.h"
 #include "plans/plan.h"
 
@@ -81,11 +82,12 @@ TEST_CASE("refine: of few partitions the best is found, and no move makes it bet
   const Partition start = first_choices(graph, choices);
   const Refined best = refine(machine, graph, start, choices, options, {}, {.seconds = 1e9, .most_plans = 1'000'000});
   CHECK(best.moves > 0);
+  const std::size_t moves = testing::kSanitized ? 60 : 300;
   for (unsigned seed = 0; seed < 3; ++seed) {
-    const RefineLimits limits{.moves = 300, .seconds = 1e9, .seed = seed, .most_plans = 0};
+    const RefineLimits limits{.moves = moves, .seconds = 1e9, .seed = seed, .most_plans = 0};
     CHECK(best.seconds <= refine(machine, graph, start, choices, options, {}, limits).seconds);
     const Refined again = refine(machine, graph, best.partition, choices, options, {}, limits);
-    CHECK(again.moves == 300);
+    CHECK(again.moves == moves);
     CHECK(again.seconds == best.seconds);
   }
   // There are more than so few.
