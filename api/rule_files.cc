@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "rules/io.h"
@@ -50,16 +52,17 @@ bool is_part_of_shipped_rules(const std::string& argument) {
 
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
   if (files.empty()) return shipped_rules().rules();
+  const auto is_asked_for = [&](const Rule& rule) {  // both parts have rules that people and the generator found
+    return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+      return is_part_of_shipped_rules(file) &&
+             (rule.origin == RuleOrigin::kBoth || (rule.origin == RuleOrigin::kGenerated) == (file == "generated"));
+    });
+  };
   std::vector<Rule> rules;
-  for (const std::string& file : files) {
-    if (!is_part_of_shipped_rules(file)) {
+  std::copy_if(shipped_rules().rules().begin(), shipped_rules().rules().end(), std::back_inserter(rules), is_asked_for);
+  for (const std::string& file : files)
+    if (!is_part_of_shipped_rules(file))
       for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
-      continue;
-    }
-    const bool generated = file == "generated";
-    for (const Rule& rule : shipped_rules().rules())
-      if (rule.origin == RuleOrigin::kBoth || (rule.origin == RuleOrigin::kGenerated) == generated) rules.push_back(rule);
-  }
   return RuleSet(std::move(rules)).rules();
 }
 

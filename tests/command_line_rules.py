@@ -110,6 +110,8 @@ class Rules(ProgramTest):
         self.assertNotIn("generated", parts["handwritten"].values())
         shipped = {rule["name"]: rule["origin"] for rule in self.report("rules", "list")["rules"]}
         self.assertEqual(shipped, parts["generated"] | parts["handwritten"])
+        both = [rule["name"] for rule in self.report("rules", "list", "generated", "handwritten")["rules"]]
+        self.assertEqual(sorted(both), sorted(shipped))
 
     def test_rules_follow_from_others(self):
         given = self.rules("given.rules", 'rule back: "" x Neg(Neg(x)) => x exact')
