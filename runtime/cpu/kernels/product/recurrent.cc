@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,11 +88,11 @@ constexpr Count kMostProjected = 1 << 20;  // floats: the inputs of as many step
 // One direction: its weights, and memory for the steps.
 struct RecurrentDirection {
   GateWeights inputs, state, value;  // value: of a GRU whose reset gate comes before the product
-  std::vector<float> projected, gates, products, cell, before;
+  std::vector<float> projected, gates, products, cell, before, cell_before;
 
   void run(const RecurrentShape& s, const GateLoops& loops, const Workers& workers, const Checkpoint& checkpoint,
-           const float* x, Count length, Count batch, bool backward, Count number, const float* h, const float* c, float* y,
-           float* last_h, float* last_c) {
+           const float* x, Count length, Count batch, std::span<const std::int64_t> lengths, bool backward, Count number,
+           const float* h, const float* c, float* y, float* last_h, float* last_c) {
     const Count width = s.width(), size = batch * s.hidden;
     const auto room = [](std::vector<float>& v, Count n) { v.resize(std::max(v.size(), static_cast<std::size_t>(n))); };
     const Count block = std::clamp<Count>(kMostProjected / std::max<Count>(batch * width, 1), 1, std::max<Count>(length, 1));
@@ -103,6 +104,7 @@ struct RecurrentDirection {
       else
         std::fill_n(state, size, 0.0f);
     };
+    room(cell_before, lengths.empty() || s.states() < 2 ? 0 : size);
     begin(before.data(), h);
     if (s.states() > 1) begin(cell.data(), c);
     const float* state_now = before.data();
@@ -113,8 +115,14 @@ struct RecurrentDirection {
         if (checkpoint) checkpoint();
         const Count t = backward ? steps - 1 - n : n;
         float* const next = y + ((first + t) * s.directions + number) * size;
+        if (lengths.empty()) {
+          step(s, loops, workers, projected.data() + t * batch * width, batch, state_now, next);
+          state_now = next;
+          continue;
+        }
+        if (s.states() > 1) std::copy_n(cell.data(), size, cell_before.data());
         step(s, loops, workers, projected.data() + t * batch * width, batch, state_now, next);
-        state_now = next;
+        keep_ended(s, lengths, first + t, next);
       }
     }
     std::copy_n(state_now, size, last_h);
@@ -122,6 +130,19 @@ struct RecurrentDirection {
   }
 
  private:
+  // The states after a step: those before it, where the sequence has ended (or, backwards, not begun), and the result is 0.
+  void keep_ended(const RecurrentShape& s, std::span<const std::int64_t> lengths, Count t, float* next) {
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      const Count row = static_cast<Count>(b) * s.hidden;
+      if (t < lengths[b]) {
+        std::copy_n(next + row, s.hidden, before.data() + row);
+        continue;
+      }
+      std::fill_n(next + row, s.hidden, 0.0f);
+      if (s.states() > 1) std::copy_n(cell_before.data() + row, s.hidden, cell.data() + row);
+    }
+  }
+
   // The next state from the projected inputs x and the state h. Gates that are alike lie side by side.
   void step(const RecurrentShape& s, const GateLoops& loops, const Workers& workers, const float* x, Count batch,
             const float* h, float* next) {
@@ -208,9 +229,12 @@ class RecurrentNode final : public Executable {
     const std::array<float*, 2> ends{last[0].mutable_data<float>().data(),
                                      s_.states() > 1 ? last[1].mutable_data<float>().data() : nullptr};
     const auto at = [size](auto* base, Count d) { return base == nullptr ? base : base + d * size; };
+    const std::vector<std::int64_t> lengths = lengths_of(given, length, batch);
+    const Count longest = lengths.empty() ? steps : std::min(steps, *std::max_element(lengths.begin(), lengths.end()));
+    std::fill(y + longest * s_.directions * size, y + steps * s_.directions * size, 0.0f);
     const Workers workers(threads_);
     const auto run_direction = [&](Count d, const Workers& own, const Checkpoint& checkpoint) {
-      directions_[static_cast<std::size_t>(d)].run(s_, loops_, own, checkpoint, x.data<float>().data(), steps, batch,
+      directions_[static_cast<std::size_t>(d)].run(s_, loops_, own, checkpoint, x.data<float>().data(), longest, batch, lengths,
                                                    d == 1 || s_.backward_first, d, at(first[0], d), at(first[1], d), y,
                                                    at(ends[0], d), at(ends[1], d));
     };
@@ -227,6 +251,17 @@ class RecurrentNode final : public Executable {
   static constexpr std::size_t kX = 0, kW = 1, kR = 2, kBias = 3, kLengths = 4, kStates = 5, kPeepholes = 7;
 
  private:
+  // Of the sequences; none: all are whole.
+  static std::vector<std::int64_t> lengths_of(std::span<const Datum> given, Count length, Count batch) {
+    if (given.size() <= kLengths || given[kLengths].empty()) return {};
+    std::vector<std::int64_t> lengths = given[kLengths].tensor().integers();
+    if (std::ssize(lengths) != batch) throw Error(ErrorCode::kBadInput, "sequence_lens has a wrong size");
+    for (const std::int64_t l : lengths)
+      if (l < 0 || l > length) throw Error(ErrorCode::kBadInput, "a sequence's length is " + std::to_string(l));
+    if (std::all_of(lengths.begin(), lengths.end(), [&](std::int64_t l) { return l == length; })) lengths.clear();
+    return lengths;
+  }
+
   // Each direction on a thread. The checkpoint is the calling thread's; once it has thrown, the others end as well.
   template <class F>
   void share_directions(const Workers& workers, const F& run_direction) const {
@@ -287,7 +322,7 @@ std::optional<RecurrentShape> shape_of_call(const Graph& graph, const WholeCall&
     return static_cast<bool>(t) && t.type() == DataType::kFloat && t.sizes() == sizes;
   };
   using N = RecurrentNode;
-  if (!has(N::kX) || !has(N::kW) || !has(N::kR) || has(N::kLengths) || has(N::kPeepholes)) return std::nullopt;
+  if (!has(N::kX) || !has(N::kW) || !has(N::kR) || has(N::kPeepholes)) return std::nullopt;
   if (graph.value(call.inputs[N::kX]).type.type != DataType::kFloat || !graph.is_constant(call.inputs[N::kR]))
     return std::nullopt;
   if (attributes.integer("layout", 0) != 0 || attributes.has("clip") || attributes.integer("input_forget", 0) != 0)

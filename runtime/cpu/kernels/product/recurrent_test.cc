@@ -25,7 +25,8 @@ namespace {
 struct RecurrentModel {
   std::string type = "LSTM", attributes;
   std::int64_t gates = 4, length = 3, batch = 2, inputs = 4, hidden = 5, directions = 1;
-  bool has_bias = true, has_states = false, has_lengths = false, sizes_known = true;
+  bool has_bias = true, has_states = false, sizes_known = true;
+  std::vector<std::int64_t> lengths = {};  // none: all are whole
 
   bool has_cell() const { return type == "LSTM"; }
   Sizes x() const { return {length, batch, inputs}; }
@@ -55,9 +56,13 @@ struct RecurrentModel {
       text << ", ";
       weights("b", {directions, 2 * gates * hidden});
     }
-    if (has_lengths) text << ", int32[2] l = {1, 2}";
+    if (!lengths.empty()) {
+      text << ", int32[" << lengths.size() << "] l = {";
+      for (std::size_t b = 0; b < lengths.size(); ++b) text << (b > 0 ? ", " : "") << lengths[b];
+      text << "}";
+    }
     text << "> { y, yh" << (has_cell() ? ", yc" : "") << " = " << type << " <hidden_size = " << hidden << attributes
-         << "> (x, w, r, " << (has_bias ? "b" : "\"\"") << ", " << (has_lengths ? "l" : "\"\"");
+         << "> (x, w, r, " << (has_bias ? "b" : "\"\"") << ", " << (lengths.empty() ? "\"\"" : "l");
     if (has_states) text << ", h" << (has_cell() ? ", c" : "");
     text << ") }";
     return rewright::testing::import_text(text.str());
@@ -76,7 +81,7 @@ TEST_CASE("recurrent networks with constant weights are steps of packed products
   const auto pick = [&](std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
     RecurrentModel model;
     const std::int64_t kind = pick(0, 3);  // 3: a GRU whose reset gate comes after the product
     model.type = kind == 0 ? "RNN" : kind == 1 ? "LSTM" : "GRU";
@@ -89,6 +94,8 @@ TEST_CASE("recurrent networks with constant weights are steps of packed products
                         : pick(0, 1) == 1     ? "reverse"
                                               : "forward") +
                        "\"" + (kind == 3 ? ", linear_before_reset = 1" : "");
+    if (pick(0, 1) == 1)
+      for (std::int64_t b = 0; b < model.batch; ++b) model.lengths.push_back(pick(0, 4) == 0 ? 0 : pick(1, model.length));
     const Graph graph = model.graph(random);
     REQUIRE(has_kernel(graph));
     std::vector<Tensor> inputs{random_tensor(random, DataType::kFloat, model.x())};
@@ -110,9 +117,9 @@ TEST_CASE("recurrent networks with constant weights are steps of packed products
 
 TEST_CASE("other recurrent networks are left to the session of a step") {
   std::mt19937 random(32);
-  const auto taken = [&](const std::string& attributes, bool has_lengths = false) {
+  const auto taken = [&](const std::string& attributes) {
     RecurrentModel model;
-    model.attributes = attributes, model.has_lengths = has_lengths;
+    model.attributes = attributes;
     return has_kernel(model.graph(random));
   };
   CHECK(taken(""));
@@ -124,7 +131,16 @@ TEST_CASE("other recurrent networks are left to the session of a step") {
   CHECK(!taken(", clip = 1.0"));
   CHECK(!taken(", input_forget = 1"));
   CHECK(!taken(", layout = 1"));
-  CHECK(!taken("", true));
+}
+
+TEST_CASE("a sequence's length that is none is refused") {
+  std::mt19937 random(34);
+  for (const std::int64_t wrong : {-1, 4}) {
+    RecurrentModel model;
+    model.lengths = {2, wrong};
+    const auto session = prepare_session(rewright::testing::cpu_backend(), model.graph(random), {});
+    CHECK_THROWS_AS(session->run(std::vector<Tensor>{random_tensor(random, DataType::kFloat, model.x())}), Error);
+  }
 }
 
 TEST_CASE("recurrent networks without rows or steps, and those of one unit, on several threads") {
