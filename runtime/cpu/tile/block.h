@@ -79,6 +79,9 @@ struct Block {
   Reduction reduction = Reduction::kSum;
   std::vector<int> variables;
   bool along = false;
+  // The first part of a reduction in two, whose result is the other one: that over rows, or over the other axes.
+  enum class Split { kNone, kRows, kOthers };
+  Split split = Split::kNone;
   // How often the block is computed for each tile of its parent, whose rows run along the innermost variable: for all elements,
   // once for each row, or once for each element of a row.
   enum class Part { kElements, kRows, kRow };

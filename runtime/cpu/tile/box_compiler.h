@@ -17,16 +17,26 @@ struct NotCompilable {};
 
 class BoxCompiler {
  public:
-  // `exchanged`: rows run along the last axis but one, for boxes whose last axis is short.
+  // `exchanged`: rows run along the last axis but one, for boxes whose last axis is short. `moves_rows`: the element is read
+  // from where a table says for its row.
   BoxCompiler(const TileOperand& output, const std::vector<TileOperand>& operands, bool in_double, Variables variables,
-              std::size_t axes, bool exchanged)
-      : output_type_(output.type), operands_(operands), in_double_(in_double), variables_(std::move(variables)), axes_(axes) {
+              std::size_t axes, bool exchanged, bool moves_rows)
+      : output_type_(output.type),
+        operands_(operands),
+        in_double_(in_double),
+        variables_(std::move(variables)),
+        axes_(axes),
+        least_row_(moves_rows ? kShortRow : kLongRow) {
     lay_out(output, exchanged);
   }
 
   BoxProgram compile(const Element& element);
 
  private:
+  // Elements: values that are constant along longer rows are computed once. The address of a row that is moved takes longer
+  // than any row.
+  static constexpr std::int64_t kLongRow = 8, kShortRow = 2;
+
   // ---- Axes, variables and memory
   // The channel axis is split into blocks if the output or an operand is blocked; the position in a block is a separate
   // variable.
@@ -83,6 +93,7 @@ class BoxCompiler {
   int function(const Function& f, const ElementNode& e, bool integer_arguments, int block, int a, int b);
 
   int emit_reduction(const Element& e, int block);
+  void reduce_in_two(int child);
   int identity(Reduction reduction, bool integer, int block);
 
   // ---- Guards
@@ -145,6 +156,7 @@ class BoxCompiler {
   bool in_double_;
   Variables variables_;
   std::size_t axes_;
+  std::int64_t least_row_;
   std::vector<int> dimension_;  // the box's dimension of each output axis
   std::int64_t block_ = 0;      // channels in a block
   int inner_channel_ = -1;

@@ -209,10 +209,71 @@ int BoxCompiler::emit_reduction(const Element& e, int block) {
   if (mask != kAlways)
     result = add(child, Instruction::Kind::kSelect, integer, mask, result, identity(e->reduction, integer, child));
   box_.blocks[child].result = result;
+  if (block == 0) reduce_in_two(child);
   Instruction i{Instruction::Kind::kReduce};
   i.integer = integer;
   i.child = child;
   return add(block, std::move(i));
+}
+
+// Where the output has an axis between those of a reduction, only the innermost of these step through memory as one. These are
+// then reduced as rows in a block of their own: all at once, the rows of an element would have to be copied side by side.
+void BoxCompiler::reduce_in_two(int child) {
+  using In = Instruction::Kind;
+  constexpr std::int64_t kLeastRow = 4, kLeastTile = 512, kMostTile = 1024, kShortRows = 256, kCached = 1 << 18;  // elements
+  if (child + 1 != static_cast<int>(box_.blocks.size())) return;
+  std::vector<int>& variables = box_.blocks[child].variables;
+  const std::vector<Instruction>& all = box_.blocks[child].instructions;
+  std::size_t first = variables.size();  // of those that step through memory as one
+  std::int64_t row = 1;
+  const auto extends_row = [&](int v) {
+    const std::int64_t extent = box_.extents[v];
+    return extent == 1 || std::all_of(all.begin(), all.end(), [&](const Instruction& i) {
+             const std::int64_t step = i.affine.coefficient(v);
+             return i.kind != In::kLoad || (row == 1 ? step == 0 || step == 1 : step == 0 || step == row);
+           });
+  };
+  while (first > 0 && extends_row(variables[first - 1])) row *= box_.extents[variables[--first]];
+  std::int64_t outputs = 1;
+  for (std::size_t v = 0; v < box_.output_rank; ++v) outputs *= box_.extents[v];
+  if (first == 0 || row < kLeastRow || std::min(outputs, kMostTile) * row < kLeastTile) return;
+  const bool runs_through = std::any_of(all.begin(), all.end(), [&](const Instruction& i) {
+    return i.kind == In::kLoad && std::any_of(variables.begin() + static_cast<std::ptrdiff_t>(first), variables.end(),
+                                              [&](int v) { return box_.extents[v] > 1 && i.affine.coefficient(v) == 1; });
+  });
+  if (!runs_through) return;
+  // Sums of rows take a step for each of their lanes, so that sums over the other axes come before them; where much memory is
+  // read, that is done in its order.
+  std::int64_t steps = 1;
+  for (std::size_t n = 0; n < first; ++n) steps *= box_.extents[variables[n]];
+  const Reduction reduction = box_.blocks[child].reduction;
+  const bool rows_last = (reduction == Reduction::kSum || reduction == Reduction::kProduct) && row <= kShortRows &&
+                         outputs * row * steps <= kCached;
+  box_.blocks.emplace_back();
+  Block &whole = box_.blocks[child], &part = box_.blocks[child + 1];
+  part = std::move(whole);
+  whole = Block();
+  whole.parent = part.parent;
+  whole.reduction = reduction;
+  whole.split = rows_last ? Block::Split::kRows : Block::Split::kOthers;
+  const auto middle = part.variables.begin() + static_cast<std::ptrdiff_t>(first);
+  std::vector<int> others(part.variables.begin(), middle), of_rows(middle, part.variables.end());
+  whole.variables = rows_last ? of_rows : others;
+  part.variables = rows_last ? others : of_rows;
+  part.parent = child;
+  for (Instruction& i : part.instructions) {
+    if (i.kind != In::kOuter) continue;
+    Instruction through{In::kOuter};
+    through.integer = i.integer;
+    through.arguments[0] = i.arguments[0];
+    whole.instructions.push_back(std::move(through));
+    i.arguments[0] = static_cast<int>(whole.instructions.size()) - 1;
+  }
+  Instruction of_part{In::kReduce};
+  of_part.integer = part.instructions[static_cast<std::size_t>(part.result)].integer;
+  of_part.child = child + 1;
+  whole.instructions.push_back(std::move(of_part));
+  whole.result = static_cast<int>(whole.instructions.size()) - 1;
 }
 
 int BoxCompiler::identity(Reduction reduction, bool integer, int block) {

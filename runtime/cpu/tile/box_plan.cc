@@ -283,7 +283,8 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, const TileOptions& opt
     // Inside a reduction that runs along its variables, tiles are over those: a nested reduction runs around them.
     const bool along = options.loops.reduce == TileLoops::Reduce::kEstimated ? reduces_along(plan, block)
                                                                              : can_reduce_along(plan, block, options.loops);
-    block.along = along && (block.parent == 0 || !program.blocks[block.parent].along);
+    const bool wanted = block.split == Block::Split::kNone ? along : block.split == Block::Split::kRows;
+    block.along = wanted && (block.parent == 0 || !program.blocks[block.parent].along);
     if (!block.along && block.parent >= 0 && std::find(around.begin(), around.end(), block.parent) != around.end())
       around.push_back(static_cast<int>(b));
   }

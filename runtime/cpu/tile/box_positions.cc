@@ -10,8 +10,6 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-constexpr std::int64_t kLongRow = 8;  // elements: values that are constant along longer rows are computed once
-
 // Row-major or channels-last strides by axis.
 std::vector<std::int64_t> strides_of(const Sizes& sizes, Layout layout) {
   std::vector<std::int64_t> strides(sizes.size());
@@ -66,7 +64,7 @@ void BoxCompiler::lay_out(const TileOperand& output, bool exchanged) {
   for (std::size_t v = 0; v < box_.output_rank && block_ == 0; ++v)
     if (box_.extents[v] > 1) innermost_ = static_cast<int>(v);
   const auto several = std::count_if(box_.extents.begin(), box_.extents.end(), [](std::int64_t extent) { return extent > 1; });
-  if (several < 2 || box_.extents[innermost_] < kLongRow) innermost_ = -1;
+  if (several < 2 || box_.extents[innermost_] < least_row_) innermost_ = -1;
   std::vector<Affine> position(axes_);
   for (std::size_t a = 0; a < axes_; ++a) {
     position[a].coefficients.resize(a + 1);

@@ -40,6 +40,17 @@ bool has_short_rows(const BoxProgram& box) {
   return std::count_if(all.begin(), all.end(), begins_anew) >= 2;
 }
 
+// Is it an element of an operand in its type, at a position that is read from another one?
+bool moves_by_table(const Element& e, const TileOperand& output, const std::vector<TileOperand>& operands) {
+  if (e->kind != ElementNode::Kind::kRead || operands[static_cast<std::size_t>(e->operand)].type != output.type) return false;
+  bool found = false;
+  for (const Index& index : e->position)
+    for_each_atom(index, [&](const Atom& atom) {
+      found = found || atom.kind == Atom::Kind::kLoad || atom.kind == Atom::Kind::kPosition;
+    });
+  return found;
+}
+
 // May the output be computed in bands of its first axes? They must be outermost in memory, and not have been split.
 bool fits_bands(const TileOperand& given, const TileOperand& output, const std::vector<TileOperand>& operands, int axes) {
   const auto count = static_cast<std::size_t>(axes);
@@ -89,7 +100,9 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& given, const Indices& 
           continue;
         }
         const auto compile = [&](bool exchanged) {
-          BoxProgram program = BoxCompiler(output, operands, in_double, box, position.size(), exchanged).compile(element);
+          BoxProgram program = BoxCompiler(output, operands, in_double, box, position.size(), exchanged,
+                                           moves_by_table(element, output, operands))
+                                   .compile(element);
           coalesce(program, options.band_axes);
           return program;
         };

@@ -12,7 +12,24 @@ namespace rewright::cpu {
 namespace {
 
 constexpr double kElements = 2;  // per nanosecond
-constexpr Count kLongRow = 64;   // elements: copied as a block of memory
+
+// Copies in pieces of one size, of which the last one may overlap the one before it: a call takes longer than a short row.
+template <std::size_t kPiece>
+void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::size_t at = 0;
+  for (; at + kPiece <= bytes; at += kPiece) std::memcpy(to + at, from + at, kPiece);
+  if (at < bytes) std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
+}
+void copy_row(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::size_t kLong = 512;
+  if (bytes > kLong) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  if (bytes >= 16) return copy_pieces<16>(to, from, bytes);
+  if (bytes >= 4) return copy_pieces<4>(to, from, bytes);
+  copy_pieces<1>(to, from, bytes);
+}
 
 // Bytes of one buffer of a block's registers.
 std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
@@ -158,7 +175,7 @@ void Executor<R>::run_tiles(const BoxPlan& plan, const std::byte* const* operand
     tiling.select(t, tile, c.current);
     std::byte* const target = output + start(plan.program.output, c) * static_cast<Count>(width);
     const bool direct = same_type && !is_kept && contiguous(plan.program.output, tile);
-    if (plan.moves_rows && (!direct || tile.extents.back() >= kLongRow)) {
+    if (plan.moves_rows) {
       copy_rows(c, tile, result, target);
       continue;
     }
@@ -178,7 +195,7 @@ void Executor<R>::copy_rows(const Context& c, const Tile& tile, const Instructio
   const Count n = tile.extents[rank - 1];
   Count steps[16] = {}, from = 0, to = 0;
   for (Count row = 0; row * n < tile.size; ++row) {
-    std::memcpy(target + to * width, source + from * width, static_cast<std::size_t>(n * width));
+    copy_row(target + to * width, source + from * width, static_cast<std::size_t>(n * width));
     for (std::size_t k = rank - 1; k-- > 0;) {
       const Count further = load.affine.coefficient(tile.variables[k]), apart = output.coefficient(tile.variables[k]);
       from += further;

@@ -36,8 +36,27 @@ bool begins_alike(const Affine& a, const Tile& tile) {
 
 template <class T, class M>
 void spread(T* d, const T* rows, const Tile& tile, const Elements<T, M>& loops) {
-  const Count n = tile.extents.back();
-  for (Count row = 0; row * n < tile.size; ++row) loops.fill(d + row * n, rows[row], n);
+  loops.spread(d, rows, tile.size / tile.extents.back(), tile.extents.back());
+}
+
+// Loads elements of which each is that of a whole row, as factors of channels are; the tile has several rows.
+template <class T, class M>
+void load_spread(T* d, const std::byte* source, DataType type, const Affine& a, const Tile& tile, const Elements<T, M>& loops) {
+  constexpr Count kTogether = 256;
+  T values[kTogether];
+  const auto width = static_cast<Count>(byte_size(type));
+  const std::size_t rank = tile.variables.size();
+  const Count n = tile.extents[rank - 1], rows = tile.extents[rank - 2], step = a.coefficient(tile.variables[rank - 2]);
+  for (Count group = 0; group * rows * n < tile.size; ++group) {
+    Count at = 0, rest = group;
+    for (std::size_t k = rank - 2; k-- > 0; rest /= tile.extents[k])
+      at += rest % tile.extents[k] * a.coefficient(tile.variables[k]);
+    for (Count first = 0; first < rows; first += kTogether) {
+      const Count count = std::min(kTogether, rows - first);
+      loops.load(values, source + (at + first * step) * width, type, step, count);
+      loops.spread(d + (group * rows + first) * n, values, count, n);
+    }
+  }
 }
 
 template <class T, class M>
@@ -203,6 +222,9 @@ void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_cop
   if (const Count rows = same ? square_rows(i.affine, tile) : 0; rows > 0)
     return loops.transpose(d, reinterpret_cast<const T*>(source), i.affine.coefficient(tile.variables.back()), rows,
                            tile.extents.back());
+  if (const std::size_t rank = tile.variables.size();
+      rank >= 2 && tile.extents[rank - 1] > 1 && i.affine.coefficient(tile.variables[rank - 1]) == 0)
+    return load_spread(d, source, type, i.affine, tile, loops);
   const auto* const elements = reinterpret_cast<const T*>(source);
   if (same && !tile.extents.empty() && tile.extents.back() <= kShortRow)
     return for_each_row(i.affine, tile, [=](Count at, Count to, Count stride, Count n) {

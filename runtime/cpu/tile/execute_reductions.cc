@@ -141,6 +141,10 @@ bool Executor<R>::reduce_columns(const Context& c, int b, int r, const Tile& til
   if (steps > most || i.affine.coefficient(tile.variables.back()) != 1) return false;
   const auto* const source = reinterpret_cast<const T*>(c.operands[i.operand]) + start(i.affine, c);
   const Count apart = i.affine.coefficient(variables[0]);
+  if (contiguous(i.affine, tile)) {
+    reduce(values<T>(c, b, r), source, apart, steps, tile.size);
+    return true;
+  }
   for_each_row(i.affine, tile,
                [&](Count at, Count to, Count, Count n) { reduce(values<T>(c, b, r) + to, source + at, apart, steps, n); });
   return true;

@@ -25,6 +25,7 @@ struct Elements {
   void (*multiply_add)(T* d, const T* a, const T* b, const T* c, Count n);  // a * b + c
   void (*select)(T* d, const Mask* condition, const T* a, const T* b, Count n);
   void (*fill)(T* d, T value, Count n);
+  void (*spread)(T* d, const T* values, Count rows, Count n);  // d[r * n + e] = values[r]
   T (*sum)(const T* a, Count n);
   T (*product)(const T* a, Count n);
   T (*largest)(const T* a, Count n);   // n >= 1; NaN if there is one

@@ -71,6 +71,18 @@ void fill(T* d, T value, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = value;
 }
+template <class T>
+void spread(T* d, const T* values, Count rows, Count n) {
+  constexpr Count kSize = REWRIGHT_VECTOR_BYTES / sizeof(T);
+  const Count stored = (n + kSize - 1) / kSize * kSize;
+  Count r = 0;
+  for (; n > 0 && r * n + stored <= rows * n; ++r) {  // the next rows overwrite what is too much
+    T vector[kSize];
+    for (T& element : vector) element = values[r];
+    for (Count e = 0; e < n; e += kSize) __builtin_memcpy(d + r * n + e, vector, sizeof vector);
+  }
+  for (; r < rows; ++r) fill(d + r * n, values[r], n);
+}
 
 // Folds columns, kWidth at once: terms of all columns, which then are in the first-level cache, and then of these.
 constexpr Count kTerms = 32;
@@ -137,6 +149,10 @@ void fold_each_column(T* d, const T* s, Count stride, Count steps, Count n) {
   fold_columns(d, s, stride, steps, n, F());
 }
 
+template <Count kElements, class T>
+void gather_short_rows(T* d, const T* source, const I* starts, Count rows) {
+  for (Count r = 0; r < rows; ++r) __builtin_memcpy(d + r * kElements, source + starts[r], kElements * sizeof(T));
+}
 // Copies vectors of known size: calling memcpy takes as long as copying a short row.
 constexpr Count kAhead = 8;  // rows
 template <class T>
@@ -144,6 +160,12 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   constexpr Count kWidth = REWRIGHT_VECTOR_BYTES;
   const Count bytes = n * static_cast<Count>(sizeof(T));
   if (bytes < kWidth) {
+    if (n == 2) return gather_short_rows<2>(d, source, starts, rows);
+    if (n == 3) return gather_short_rows<3>(d, source, starts, rows);
+    if (n == 4) return gather_short_rows<4>(d, source, starts, rows);
+    if (n == 5) return gather_short_rows<5>(d, source, starts, rows);
+    if (n == 6) return gather_short_rows<6>(d, source, starts, rows);
+    if (n == 7) return gather_short_rows<7>(d, source, starts, rows);
     for (Count r = 0; r < rows; ++r)
       for (Count e = 0; e < n; ++e) d[r * n + e] = source[starts[r] + e];
     return;
@@ -358,6 +380,7 @@ constexpr void set_elements(Elements<T, M>& t) {
     t.multiply_add = multiply_add<T>;
   t.select = select<T, M>;
   t.fill = fill<T>;
+  t.spread = spread<T>;
   t.sum = fold_row<T, Plus>;
   t.row_sum = fold_rows<T, Plus>;
   t.product = fold_row<T, Times>;

@@ -15,6 +15,7 @@
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/plan_together.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 #include "runtime/planning/row_functions.h"
 
 namespace rewright::cpu {
@@ -202,25 +203,65 @@ class GroupNormalizationPlan final : public NodePlan {
 class NormKernel final : public Kernel {
  public:
   NormKernel(Isa isa, Count rows, Count columns, bool of_magnitudes)
-      : loops_(loops_for<ScalingLoops>(isa)), rows_(rows), columns_(columns), of_magnitudes_(of_magnitudes) {}
+      : loops_(loops_for<ScalingLoops>(isa)),
+        reals_(real_loops<float>(isa)),
+        rows_(rows),
+        columns_(columns),
+        of_magnitudes_(of_magnitudes) {}
 
   void run(const Call& call) const override {
     const double work = static_cast<double>(rows_) * static_cast<double>(columns_);
+    if (columns_ <= kShort) {  // several rows at once: a call takes longer than a row
+      const Count together = kTogether / columns_, blocks = (rows_ + together - 1) / together;
+      return call.workers.for_each(blocks, work / kElements, [&](Count block, int) {
+        const Count first = block * together * columns_;
+        run_short(reinterpret_cast<float*>(call.outputs[0]) + first, reinterpret_cast<const float*>(call.inputs[0]) + first,
+                  std::min(together, rows_ - block * together));
+      });
+    }
     call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
       const auto* const x = reinterpret_cast<const float*>(call.inputs[0]) + r * columns_;
       auto* const y = reinterpret_cast<float*>(call.outputs[0]) + r * columns_;
       const float norm =
           of_magnitudes_ ? loops_.sum_of_magnitudes(x, columns_, 0) : std::sqrt(loops_.sum_of_squares(x, columns_, 0));
-      constexpr float kLeast = std::numeric_limits<float>::min(), kInfinity = std::numeric_limits<float>::infinity();
-      if (norm < kLeast)  // its inverse may be no float
-        std::transform(x, x + columns_, y, [&](float v) { return norm == 0 ? 0 : v / norm; });
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      if (norm < kLeast)
+        divide(y, x, norm);
       else
         loops_.scale(y, x, columns_, {0, 1 / norm, 0, -kInfinity, kInfinity});
     });
   }
 
  private:
+  static constexpr Count kShort = 256, kTogether = 1024;              // elements
+  static constexpr float kLeast = std::numeric_limits<float>::min();  // the inverse of a smaller norm may be no float
+
+  void divide(float* y, const float* x, float norm) const {
+    std::transform(x, x + columns_, y, [&](float v) { return norm == 0 ? 0 : v / norm; });
+  }
+
+  void run_short(float* y, const float* x, Count rows) const {
+    float terms[kTogether], norms[kTogether], inverses[kTogether];
+    const Count n = rows * columns_;
+    const auto unary = [&](const Function& function, float* to, const float* from, Count count) {
+      reals_.unary(function)(to, from, count);
+    };
+    if (of_magnitudes_)
+      unary(functions::abs, terms, x, n);
+    else
+      reals_.multiply(terms, x, x, n);
+    reals_.row_sum(norms, terms, rows, columns_);
+    if (!of_magnitudes_) unary(functions::sqrt, norms, norms, rows);
+    reals_.fill(inverses, 1, rows);
+    reals_.divide(inverses, inverses, norms, rows);
+    reals_.spread(terms, inverses, rows, columns_);
+    reals_.multiply(y, x, terms, n);
+    for (Count r = 0; r < rows; ++r)
+      if (norms[r] < kLeast) divide(y + r * columns_, x + r * columns_, norms[r]);
+  }
+
   const ScalingLoops& loops_;
+  const RealLoops<float>& reals_;
   Count rows_, columns_;
   bool of_magnitudes_;
 };
@@ -230,10 +271,9 @@ class NormPlan final : public NodePlan {
   explicit NormPlan(const Node& node) : node_(node) {}
 
   static bool serves(const Planner& planner, const Node& node) {
-    constexpr Count kShort = 16;  // rows up to here are reduced several at once, by the tile engine
     if (node.op->name() != "LpNormalization") return false;
     const Sizes sizes = planner.info(node.inputs[0]).sizes;
-    return AttributeReader(node).number("axis") == std::ssize(sizes) - 1 && element_count(sizes) > 0 && sizes.back() > kShort;
+    return AttributeReader(node).number("axis") == std::ssize(sizes) - 1 && element_count(sizes) > 0;
   }
 
   void emit(Planner& planner, ValueId result) override {
