@@ -261,6 +261,7 @@ class KeptBoxes {
  public:
   explicit KeptBoxes(double overlap_limit) : limit_(overlap_limit), bound_(overlap_limit * (1 - 1e-9)) {}
   std::size_t size() const { return boxes_.size(); }
+  void clear() { boxes_.clear(), groups_.clear(); }
 
   // Adds the box, unless it overlaps one of the others too much. Several of these are compared at once without dividing, and
   // those that may overlap it so much once more.
@@ -301,9 +302,9 @@ class KeptBoxes {
 
 // Sorts the entries from `first` on as far as needed: some of the least, which stand before all others then. Returns how far.
 std::size_t sort_some(std::vector<Numbered>& entries, std::size_t first) {
-  constexpr std::size_t kFirst = 128, kWorthChoosing = 4;
+  constexpr std::size_t kFirst = 16, kWorthChoosing = 2;
   const auto before = [](const Numbered& a, const Numbered& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; };
-  const std::size_t some = std::max(kFirst, first), rest = entries.size() - first;
+  const std::size_t some = std::max(kFirst, 3 * first), rest = entries.size() - first;
   const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(first);
   if (rest > kWorthChoosing * some) {
     const auto end = begin + static_cast<std::ptrdiff_t>(some);
@@ -333,6 +334,7 @@ void run_non_max_suppression(Call& call) {
   const std::vector<double> places = boxes.reals(), values = scores.reals();
   std::vector<std::int64_t> selected;
   std::vector<Numbered> order;
+  KeptBoxes kept(overlap_limit);
   for (std::int64_t batch = 0; batch < s[0]; ++batch)
     for (std::int64_t group = 0; group < s[1]; ++group) {
       call.checkpoint();
@@ -340,7 +342,7 @@ void run_non_max_suppression(Call& call) {
       order.clear();
       for (std::int64_t i = 0; i < s[2]; ++i)
         if (!has_least || score[i] > least) order.push_back({in_order(-score[i]), i});
-      KeptBoxes kept(overlap_limit);
+      kept.clear();
       std::size_t sorted = 0;
       for (std::size_t n = 0; n < order.size() && static_cast<std::int64_t>(kept.size()) < most; ++n) {
         if (n == sorted) sorted = sort_some(order, n);

@@ -18,6 +18,7 @@ PlanNode plan_concatenation;           // concatenation.cc
 PlanNode plan_narrow_concatenation;    // narrow_concatenation.cc
 PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // maximum_positions.cc
+PlanNode plan_one_hot;                 // one_hot.cc
 PlanNode plan_pool;                    // pooling.cc
 PlanNode plan_norm_pool;
 PlanNode plan_global_average;
@@ -89,6 +90,7 @@ constexpr NodeKernel kNodeKernels[] = {
     {"MaxPool", plan_maximum_with_positions},
     {"MaxPool", plan_quantized_pool},
     {"MaxPool", plan_pool},
+    {"OneHot", plan_one_hot},
     {"QLinearConv", plan_quantized_convolution},
     {"QLinearMatMul", plan_quantized_product},
     {"QLinearMatMul", plan_integer_product},

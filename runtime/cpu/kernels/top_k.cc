@@ -46,6 +46,7 @@ struct TopKLoops {
   T (*extreme)(const T* x, Count n) = nullptr;  // the largest (or smallest) element; NaN if there is one
   void (*of_columns)(T* d, const T* s, Count stride, Count steps, Count n) = nullptr;      // that of each column
   void (*load)(T* d, const void* source, DataType type, Count stride, Count n) = nullptr;  // for elements of another type
+  void (*transpose)(T* d, const T* s, Count stride, Count rows, Count columns) = nullptr;
 };
 
 // Keys are an element and its position in one number, so that all differ and the first of equal elements is the smallest.
@@ -58,14 +59,20 @@ class TopKKernel final : public Kernel {
 
   void run(const Call& call) const override {
     const std::int64_t rows = s_.x.before * s_.x.after;
-    call.workers.for_each(rows, static_cast<double>(rows * s_.x.size) / kElements,
-                          [&](std::int64_t row, int) { run_row(call, row); });
+    const double nanoseconds = static_cast<double>(rows * s_.x.size) / kElements;
+    const auto* const x = reinterpret_cast<const Bits*>(call.inputs[0]);
+    if (s_.x.after == 1)
+      return call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) { run_row(call, row, x + row * s_.x.size); });
+    const std::int64_t blocks = (s_.x.after + kColumns - 1) / kColumns;
+    call.workers.for_each(s_.x.before * blocks, nanoseconds,
+                          [&](std::int64_t n, int) { run_columns(call, n / blocks, n % blocks * kColumns, x); });
   }
 
  private:
   static constexpr int kPositionBits = 8 * sizeof(Key) / 2;
   static constexpr std::int64_t kBlock = 32, kBlocks = 4;
-  static constexpr std::int64_t kGroups = 64, kMostGroups = 1024, kFewGroups = 8;
+  static constexpr std::int64_t kGroups = 16, kMostGroups = 1024, kFewGroups = 8;
+  static constexpr std::int64_t kColumns = 16;  // that become rows at once
 
   static Key key_of(Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); }
 
@@ -132,16 +139,22 @@ class TopKKernel final : public Kernel {
 
   Bits flip_bits() const { return s_.largest ? static_cast<Bits>(~Bits{0}) : Bits{0}; }
 
-  void run_row(const Call& call, std::int64_t row) const {
+  // Some columns of a matrix, which first become rows.
+  void run_columns(const Call& call, std::int64_t matrix, std::int64_t first, const Bits* x) const {
+    static thread_local std::vector<Bits> columns;
+    const std::int64_t size = s_.x.size, count = std::min(kColumns, s_.x.after - first);
+    columns.resize(static_cast<std::size_t>(count * size));
+    const Bits* const from = x + matrix * size * s_.x.after + first;
+    if (loops_.transpose != nullptr)
+      loops_.transpose(reinterpret_cast<T*>(columns.data()), reinterpret_cast<const T*>(from), s_.x.after, count, size);
+    else
+      for (std::int64_t t = 0; t < size; ++t)
+        for (std::int64_t c = 0; c < count; ++c) columns[static_cast<std::size_t>(c * size + t)] = from[t * s_.x.after + c];
+    for (std::int64_t c = 0; c < count; ++c) run_row(call, matrix * s_.x.after + first + c, columns.data() + c * size);
+  }
+
+  void run_row(const Call& call, std::int64_t row, const Bits* x) const {
     static thread_local std::vector<Key> keys;
-    static thread_local std::vector<Bits> column;
-    const auto* x =
-        reinterpret_cast<const Bits*>(call.inputs[0]) + row / s_.x.after * s_.x.size * s_.x.after + row % s_.x.after;
-    if (s_.x.after != 1) {
-      column.resize(static_cast<std::size_t>(s_.x.size));
-      for (std::int64_t t = 0; t < s_.x.size; ++t) column[static_cast<std::size_t>(t)] = x[t * s_.x.after];
-      x = column.data();
-    }
     const Bits flip = flip_bits();
     const auto number = [&](std::int64_t t) { return static_cast<Bits>(in_order<kNumbers>(x[t], infinity_) ^ flip); };
     const auto key = [](Bits bits, std::int64_t t) { return key_of(bits, t); };
@@ -218,11 +231,11 @@ std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int va
     return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, values, positions);
   };
   const auto loops_of = [&]<class T, class M>(const Elements<T, M>& table) {
-    return shape.largest ? TopKLoops<T>{table.largest, table.column_largest, nullptr}
-                         : TopKLoops<T>{table.smallest, table.column_smallest, nullptr};
+    return shape.largest ? TopKLoops<T>{table.largest, table.column_largest, nullptr, table.transpose}
+                         : TopKLoops<T>{table.smallest, table.column_smallest, nullptr, table.transpose};
   };
   TopKLoops<float> as_floats = loops_of(loops.f32);  // elements of 16 bits
-  as_floats.extreme = nullptr, as_floats.load = loops.f32.load;
+  as_floats.extreme = nullptr, as_floats.transpose = nullptr, as_floats.load = loops.f32.load;
   constexpr std::integral_constant<Numbers, Numbers::kReal> kReal;
   constexpr std::integral_constant<Numbers, Numbers::kSigned> kSigned;
   constexpr std::integral_constant<Numbers, Numbers::kUnsigned> kUnsigned;
