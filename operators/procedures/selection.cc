@@ -302,7 +302,7 @@ class KeptBoxes {
 
 // Sorts the entries from `first` on as far as needed: some of the least, which stand before all others then. Returns how far.
 std::size_t sort_some(std::vector<Numbered>& entries, std::size_t first) {
-  constexpr std::size_t kFirst = 16, kWorthChoosing = 2;
+  constexpr std::size_t kFirst = 64, kWorthChoosing = 2;
   const auto before = [](const Numbered& a, const Numbered& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; };
   const std::size_t some = std::max(kFirst, 3 * first), rest = entries.size() - first;
   const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(first);

@@ -4,11 +4,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "graph/contraction.h"
 #include "operators/definitions/resample.h"
 #include "operators/readings/operation_count.h"
+#include "runtime/cpu/planning/evaluate_constants.h"
 #include "runtime/cpu/planning/kernels.h"
 #include "runtime/cpu/planning/known_numbers.h"
 #include "runtime/cpu/planning/known_values.h"
@@ -201,6 +203,86 @@ Graph without_unneeded(Graph graph, const PlanOptions&) {
   return graph;
 }
 
+// Values whose elements follow from the sizes of others become constants, so that what only depends on them does. Those that
+// follow from elements of inputs stay, even if these are known for a call: kernels read them.
+Graph with_known_contents(Graph graph, const PlanOptions&) {
+  std::vector<bool> is_output(graph.value_count()), follows(graph.value_count());
+  for (const GraphOutput& output : graph.outputs()) is_output[output.value] = true;
+  bool any = false;
+  for (const auto& node : graph.nodes()) {
+    if (node->op == nullptr || node->outputs.size() != 1 || node->outputs[0] == kNoValue) continue;
+    const ValueId result = node->outputs[0];
+    const auto is_given = [&](ValueId v) { return v == kNoValue || graph.is_constant(v) || follows[v]; };
+    if (node->op->name() != "Shape" && !std::all_of(node->inputs.begin(), node->inputs.end(), is_given)) continue;
+    follows[result] = !is_output[result] && !graph.is_constant(result) && planning::known_tensor(graph.value(result));
+    any = any || follows[result];
+  }
+  if (!any) return graph;
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  graph.drop_nodes_from(0);
+  for (const auto& node : nodes)
+    if (node->outputs.size() == 1 && node->outputs[0] != kNoValue && follows[node->outputs[0]])
+      graph.set_constant(node->outputs[0], planning::known_tensor(graph.value(node->outputs[0])));
+    else
+      graph.add_shared(node);
+  return graph;
+}
+
+// Choices by conditions that depend on constants alone, such as whether a causal mask leaves a row without any key, may be
+// known to be one of their operands.
+Graph with_known_conditions(Graph graph, const PlanOptions& options) {
+  if (!options.fold_constants) return graph;
+  const auto is_choice = [](const auto& node) { return node->op != nullptr && node->op->name() == "Where"; };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_choice)) return graph;
+  const std::vector<bool> constant = graph.constant_values();
+  std::set<ValueId> conditions;
+  for (const auto& node : graph.nodes())
+    if (is_choice(node) && constant[node->inputs[0]] && !constant[node->outputs[0]] && !graph.is_constant(node->inputs[0]))
+      conditions.insert(node->inputs[0]);
+  for (const GraphOutput& output : graph.outputs()) conditions.erase(output.value);
+  if (conditions.empty()) return graph;
+  Graph part = graph;
+  part.set_outputs({});
+  for (const ValueId condition : conditions) part.add_output("condition" + std::to_string(condition), condition);
+  part = without_unneeded(std::move(part), options);
+  const std::vector<Tensor> folded = evaluate_constants(part, options);
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  graph.drop_nodes_from(0);
+  for (const auto& node : nodes) {
+    const ValueId result = node->outputs.empty() ? kNoValue : node->outputs[0];
+    if (result != kNoValue && conditions.contains(result) && folded[result])
+      graph.set_constant(result, folded[result]);
+    else
+      graph.add_shared(node);
+  }
+  return graph;
+}
+
+// Outputs that are copies of computed values become those values.
+Graph without_copied_outputs(Graph graph, const PlanOptions&) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  std::set<ValueId> computed, outputs;
+  for (const auto& node : nodes) computed.insert(node->outputs.begin(), node->outputs.end());
+  for (const GraphOutput& output : graph.outputs()) outputs.insert(output.value);
+  std::map<ValueId, ValueId> sources;  // of copies
+  std::vector<std::shared_ptr<const Node>> left;
+  for (const auto& node : nodes) {
+    const bool is_copy = node->op != nullptr && node->op->name() == "Identity" && outputs.contains(node->outputs.at(0)) &&
+                         computed.contains(node->inputs.at(0)) && !outputs.contains(node->inputs[0]);
+    if (!is_copy) {
+      left.push_back(node);
+      continue;
+    }
+    sources[node->outputs[0]] = node->inputs[0];
+    outputs.insert(node->inputs[0]);
+  }
+  if (sources.empty()) return graph;
+  graph.drop_nodes_from(0);
+  for (const auto& node : left) graph.add_shared(node);
+  graph.replace_uses(std::vector<std::pair<ValueId, ValueId>>(sources.begin(), sources.end()));
+  return graph;
+}
+
 // The elements of a constant that the node returns as they are, in the same order; an empty tensor for all other nodes.
 Tensor handed_on(const Graph& graph, const Node& node) {
   if (node.op == nullptr || node.op->random() || node.inputs.size() != 1 || node.outputs.size() != 1) return {};
@@ -218,9 +300,14 @@ Tensor handed_on(const Graph& graph, const Node& node) {
 }
 
 constexpr Pass kPasses[] = {
+    {"contents that sizes tell", with_known_contents},
     {"known numbers", [](Graph graph, const PlanOptions&) { return with_known_numbers(std::move(graph)); }},
     {"what outputs need", without_unneeded},
+    {"copied outputs", without_copied_outputs},
     {"half and bfloat16 in float", without_short_floats},
+    {"conditions of constants", with_known_conditions},
+    {"known numbers of these", [](Graph graph, const PlanOptions&) { return with_known_numbers(std::move(graph)); }},
+    {"what outputs then need", without_unneeded},
     {"dequantizations by use", with_dequantizations_by_use},
     {"contractions as matrix products", with_products},
     {"sums of rows after products", with_sums_of_rows},

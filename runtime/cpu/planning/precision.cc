@@ -1,10 +1,10 @@
 #include "runtime/cpu/planning/precision.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "runtime/planning/graph_facts.h"
-#include "runtime/planning/traits.h"
 
 namespace rewright::cpu {
 
@@ -17,14 +17,28 @@ TensorType widened(TensorType type) {
   return type;
 }
 
+// Is the element one of an operand's, which positions choose?
+bool is_moved(const Element& element) {
+  if (element->kind == ElementNode::Kind::kRead) return element->scalar == Scalar::kReal && !element->zero_outside;
+  return element->kind == ElementNode::Kind::kChoose && is_moved(element->arguments[0]) && is_moved(element->arguments[1]);
+}
+
+bool only_moves(const Graph& graph, const Node& node) {
+  const Definition definition = planning::define(graph, node);
+  if (!definition.has_denotation()) return false;
+  return std::all_of(definition.outputs().begin(), definition.outputs().end(),
+                     [](const Output& output) { return is_moved(output.element); });
+}
+
 // Nodes that only move elements on the way to outputs: of 16 bits they move half as much.
 std::set<const Node*> moves_to_outputs(const Graph& graph) {
   std::set<ValueId> computed;  // values that other nodes read, too
   std::set<const Node*> moves;
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     const Node& n = **node;
-    const bool may_move = n.op != nullptr && n.outputs.size() == 1 && n.inputs.size() > 0 && !computed.contains(n.outputs[0]);
-    if (may_move && planning::traits_of(planning::define(graph, n)).moved == 0)
+    const bool is_read = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) { return computed.contains(v); });
+    const bool may_move = n.op != nullptr && !n.inputs.empty() && !is_read;
+    if (may_move && only_moves(graph, n))
       moves.insert(&n);
     else
       computed.insert(n.inputs.begin(), n.inputs.end());
@@ -91,13 +105,25 @@ Graph in_float(Graph graph, const std::function<bool(const Graph& graph, const N
     for (const auto& node : graph.nodes()) {
       if (node->op == nullptr) return graph;
       Attributes attributes = node->attributes;
-      if (const auto source = node->inputs.empty() ? moved.end() : moved.find(node->inputs[0]);
-          source != moved.end() && (moves.contains(node.get()) || asks_for_class(graph, *node))) {
-        std::vector<ValueId> inputs{source->second};
-        for (std::size_t i = 1; i < node->inputs.size(); ++i) inputs.push_back(copy_of(node->inputs[i]));
-        const ValueId result = node->outputs[0];
-        const ValueId kept = wide.add_node(*node->op, std::move(attributes), inputs, {graph.value(result).name}).at(0);
-        (moves.contains(node.get()) ? moved : copies)[result] = kept;
+      const auto is_kept = [&](ValueId v) {
+        return v == kNoValue || moved.contains(v) || !is_short_value(v) || graph.value(v).constant;
+      };
+      if (!node->inputs.empty() && moved.contains(node->inputs[0]) &&
+          std::all_of(node->inputs.begin(), node->inputs.end(), is_kept) &&
+          (moves.contains(node.get()) || asks_for_class(graph, *node))) {
+        std::vector<ValueId> inputs;
+        for (const ValueId v : node->inputs) {
+          const auto source = moved.find(v);
+          if (v == kNoValue || source == moved.end())
+            inputs.push_back(v != kNoValue && is_short_value(v) ? wide.add_constant(graph.value(v).constant) : copy_of(v));
+          else
+            inputs.push_back(source->second);
+        }
+        std::vector<std::string> names;
+        for (const ValueId o : node->outputs) names.push_back(o == kNoValue ? std::string() : graph.value(o).name);
+        const std::vector<ValueId> kept = wide.add_node(*node->op, std::move(attributes), inputs, names);
+        for (std::size_t o = 0; o < node->outputs.size(); ++o)
+          if (node->outputs[o] != kNoValue) (moves.contains(node.get()) ? moved : copies)[node->outputs[o]] = kept.at(o);
         continue;
       }
       for (AttributeValue& a : attributes)

@@ -36,6 +36,27 @@ TEST_CASE("half and bfloat16 networks give what the interpreter gives, up to its
   }
 }
 
+TEST_CASE("half and bfloat16 tensors that are only moved keep their type") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    INFO("seed " << seed);
+    rewright::testing::GraphBuilder b(seed);
+    const DataType type = seed % 2 == 0 ? DataType::kHalf : DataType::kBfloat16;
+    const std::int64_t rows = b.pick(1, 70);
+    std::vector<ValueId> parts;
+    for (std::int64_t n = b.pick(1, 4); n > 0; --n) parts.push_back(b.input(type, {rows, b.pick(2, 40)}));
+    if (b.pick(0, 2) == 0) parts.push_back(b.graph.add_constant(random_tensor(b.random, type, {rows, b.pick(1, 9)})));
+    const ValueId all = node(b.graph, "Concat", parts, {{"axis", Index(1)}})[0];
+    const std::int64_t columns = b.graph.value(all).type.shape[1].value(), first = b.pick(1, columns - 1);
+    const std::vector<ValueId> pieces =
+        node(b.graph, "Split", {all}, {{"axis", Index(1)}, {"sizes", Indices{first, columns - first}}});
+    b.graph.add_output("all", all);
+    for (const ValueId piece : pieces) b.graph.add_output("piece" + std::to_string(piece), piece);
+    const Graph wide = cpu::in_float(b.graph);
+    for (const auto& n : wide.nodes()) CHECK(n->op->name() != "Cast");
+    check_graph(b.graph, b.inputs, 0);
+  }
+}
+
 TEST_CASE("values that sizes tell stay known beside half and bfloat16") {
   for (const DataType type : {DataType::kHalf, DataType::kBfloat16, DataType::kFloat}) {
     std::mt19937 random(4);
