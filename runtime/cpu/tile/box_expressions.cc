@@ -220,7 +220,7 @@ int BoxCompiler::emit_reduction(const Element& e, int block) {
 // then reduced as rows in a block of their own: all at once, the rows of an element would have to be copied side by side.
 void BoxCompiler::reduce_in_two(int child) {
   using In = Instruction::Kind;
-  constexpr std::int64_t kLeastRow = 4, kLeastTile = 512, kMostTile = 1024, kShortRows = 256, kCached = 1 << 18;  // elements
+  constexpr std::int64_t kLeastRow = 8, kLeastTile = 512, kMostTile = 1024, kShortRows = 256, kCached = 1 << 18;  // elements
   if (child + 1 != static_cast<int>(box_.blocks.size())) return;
   std::vector<int>& variables = box_.blocks[child].variables;
   const std::vector<Instruction>& all = box_.blocks[child].instructions;
