@@ -10,6 +10,7 @@
 
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/block_loops.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 namespace {
@@ -143,27 +144,22 @@ bool round_row(const ByteRow& row, const float* a, Count stride, const BlockShap
 }
 
 // ---- Products
-// For one row memory is the bound: the processor's own prefetching ends with each page (7.5 GB/s where reading alone has 11.5;
-// with this 11.8).
-inline void ask_for(const std::byte* at) {
-  constexpr Count kAhead = 4096;
-  __builtin_prefetch(at + kAhead);
-}
+// For one row memory is the bound.
 inline void ask_for_lines(const std::byte* at, Count bytes) {
-  for (Count i = 0; i < bytes; i += 64) ask_for(at + i);
+  for (Count i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
 }
 
 template <Count kVectors, Count kBits, bool kPrecise>
 void multiply_panel(const BlockShape& shape, const std::byte* panel, const SplitRow& row, const float* start, float* y) {
   constexpr Count kSteps = 16 / kBits, kRows = 2 * kSteps, kWidth = kVectors * kLanes, kSummed = 16;
-  const Count blocks = shape.blocks(), words = shape.words();
+  const Count blocks = shape.blocks(), words = shape.words(), ahead = stream_ahead;
   V total[kVectors], part[kVectors] = {};
   for (Count v = 0; v < kVectors; ++v) total[v] = start == nullptr ? V{} : load(start + v * kLanes);
   const std::int16_t *h = row.high, *l = row.low;
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
-    ask_for_lines(panel, shape.head_bytes());
+    ask_for_lines(panel + ahead, shape.head_bytes());
     panel += shape.head_bytes();
     Words high[kVectors] = {}, low[kVectors] = {};
     for (Count t = 0; t < words; ++t) {
@@ -171,7 +167,7 @@ void multiply_panel(const BlockShape& shape, const std::byte* panel, const Split
 #pragma GCC unroll 4
       for (Count v = 0; v < kVectors; ++v) {
         w[v] = load_as<Halves>(panel + v * REWRIGHT_VECTOR_BYTES);
-        ask_for(panel + v * REWRIGHT_VECTOR_BYTES);
+        __builtin_prefetch(panel + ahead + v * REWRIGHT_VECTOR_BYTES);
       }
       panel += kVectors * REWRIGHT_VECTOR_BYTES;
 #pragma GCC unroll 8
@@ -296,7 +292,7 @@ void multiply_bytes_by(const BlockShape& shape, const std::byte* panel, const By
                        Count y_stride) {
   constexpr Count kSteps = 8 / kBits, kWidth = kVectors * kLanes, kSummed = 16;
   constexpr std::uint32_t kMask = kBits == 2 ? 0x03030303 : kBits == 4 ? 0x0f0f0f0f : 0xffffffff;
-  const Count blocks = shape.blocks(), words = shape.words();
+  const Count blocks = shape.blocks(), words = shape.words(), ahead = stream_ahead;
   V part[kCount][kVectors] = {};
   for (Count r = 0; r < kCount; ++r)
     for (Count v = 0; v < kVectors; ++v)
@@ -305,7 +301,7 @@ void multiply_bytes_by(const BlockShape& shape, const std::byte* panel, const By
   for (Count b = 0; b < blocks; ++b) {
     const auto* const scales = reinterpret_cast<const float*>(panel);
     const std::byte* const zeros = panel + kWidth * 4;
-    if (kCount == 1) ask_for_lines(panel, shape.head_bytes());
+    if (kCount == 1) ask_for_lines(panel + ahead, shape.head_bytes());
     panel += shape.head_bytes();
     Words sum[kCount][kVectors];
 #pragma GCC unroll 8
@@ -318,7 +314,7 @@ void multiply_bytes_by(const BlockShape& shape, const std::byte* panel, const By
 #pragma GCC unroll 4
       for (Count v = 0; v < kVectors; ++v) {
         w[v] = load_as<Words>(panel + v * REWRIGHT_VECTOR_BYTES);
-        if (kCount == 1) ask_for(panel + v * REWRIGHT_VECTOR_BYTES);
+        if (kCount == 1) __builtin_prefetch(panel + ahead + v * REWRIGHT_VECTOR_BYTES);
       }
       panel += kVectors * REWRIGHT_VECTOR_BYTES;
 #ifdef REWRIGHT_VNNI

@@ -1,7 +1,6 @@
 // The loops of cache_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 
-#include "runtime/cpu/base/transpose_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/cache_loops.h"
 
@@ -11,62 +10,105 @@ namespace {
 constexpr Count kRows = 4;                // queries at a time
 constexpr Count kTile = kLanes * kLanes;  // floats
 
+// Keys at a time: with their queries and sums in registers.
+constexpr Count kKeys = kLanes == 16 ? 4 : 2;
+
 // The lanes' parts of the scores of some queries, one a tile, with some keys, one a row of the tiles.
-template <Count kQueries, Count kKeys>
+template <Count kQueries, Count kSome>
 inline void partial_scores(const float* q, const float* k, Count k_rows, Count size, float* tiles) {
-  V sum[kQueries][kKeys] = {};
+  V sum[kQueries][kSome] = {};
   Count d = 0;
   for (; d + kLanes <= size; d += kLanes) {
-    V x[kKeys];
-#pragma GCC unroll 2
-    for (Count t = 0; t < kKeys; ++t) x[t] = load(k + t * k_rows + d);
+    V x[kSome];
+#pragma GCC unroll 4
+    for (Count t = 0; t < kSome; ++t) x[t] = load(k + t * k_rows + d);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       const V y = load(q + r * size + d);
-#pragma GCC unroll 2
-      for (Count t = 0; t < kKeys; ++t) sum[r][t] += x[t] * y;
+#pragma GCC unroll 4
+      for (Count t = 0; t < kSome; ++t) sum[r][t] += x[t] * y;
     }
   }
+#pragma GCC unroll 4
   for (Count r = 0; r < kQueries; ++r)
-    for (Count t = 0; t < kKeys; ++t) {
+#pragma GCC unroll 4
+    for (Count t = 0; t < kSome; ++t) {
       if (d < size) sum[r][t] += load_some(k + t * k_rows + d, size - d) * load_some(q + r * size + d, size - d);
       store(tiles + r * kTile + t * kLanes, sum[r][t]);
     }
 }
 
-// y[t] = the sum of the lanes of row t of a tile.
-inline void sum_lanes(const float* tile, float* y) {
-  alignas(64) float narrow[kLanes * kSquare], across[kSquare * kSquare];
-  for (Count t = 0; t < kLanes; ++t)
-    for (Count l = 0; l < kSquare; ++l) {
-      float sum = 0;
-      for (Count part = 0; part < kLanes; part += kSquare) sum += tile[t * kLanes + part + l];
-      narrow[t * kSquare + l] = sum;
-    }
-  for (Count from = 0; from < kLanes; from += kSquare) {
-    transpose_square(across, kSquare, narrow + from * kSquare, kSquare);
-    for (Count t = 0; t < kSquare; ++t) {
-      float sum = 0;
-      for (Count l = 0; l < kSquare; ++l) sum += across[l * kSquare + t];
-      y[from + t] = sum;
-    }
-  }
+// Sums of the lanes of two vectors, by halves: each adds the halves of groups of lanes, those of `a` before those of `b`, in
+// the order in which processors move them within quarters of vectors.
+#if REWRIGHT_VECTOR_BYTES == 64
+inline V add_pairs(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+         __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+}
+inline V add_neighbours(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+         __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+}
+inline V add_quarters(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+         __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+inline V add_last(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+         __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+#elif REWRIGHT_VECTOR_BYTES == 32
+inline V add_pairs(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13) + __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+}
+inline V add_neighbours(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) + __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+inline V add_last(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+#else
+inline V add_pairs(V a, V b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+inline V add_neighbours(V a, V b) {
+  return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+}
+#endif
+
+// Lane t: the sum of the lanes of row t of a tile.
+inline V lane_sums(const float* tile) {
+  V x[kLanes];
+#pragma GCC unroll 8
+  for (Count t = 0; t < kLanes; t += 2) x[t / 2] = add_pairs(load(tile + t * kLanes), load(tile + (t + 1) * kLanes));
+#pragma GCC unroll 4
+  for (Count t = 0; t < kLanes / 2; t += 2) x[t / 2] = add_neighbours(x[t], x[t + 1]);
+#if REWRIGHT_VECTOR_BYTES == 64
+  return add_last(add_quarters(x[0], x[1]), add_quarters(x[2], x[3]));
+#elif REWRIGHT_VECTOR_BYTES == 32
+  return add_last(x[0], x[1]);
+#else
+  return x[0];
+#endif
 }
 
 template <Count kQueries>
 void scores_of(const float* q, const float* k, Count k_rows, Count keys, Count size, float* scores, Count stride) {
   alignas(64) float tiles[kQueries * kTile];
-  alignas(64) float some[kLanes];
   for (Count first = 0; first < keys; first += kLanes) {
     const Count count = std::min(kLanes, keys - first);
+    const float* const at = k + first * k_rows;
     Count t = 0;
-    for (; t + 2 <= count; t += 2) partial_scores<kQueries, 2>(q, k + (first + t) * k_rows, k_rows, size, tiles + t * kLanes);
-    if (t < count) partial_scores<kQueries, 1>(q, k + (first + t) * k_rows, k_rows, size, tiles + t * kLanes);
+    for (; t + kKeys <= count; t += kKeys)
+      partial_scores<kQueries, kKeys>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
+    for (; t < count; ++t) partial_scores<kQueries, 1>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
+#pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
-      float* const tile = tiles + r * kTile;
-      if (count < kLanes) std::fill(tile + count * kLanes, tile + kTile, 0.0f);
-      sum_lanes(tile, some);
-      std::copy_n(some, count, scores + r * stride + first);
+      float *const tile = tiles + r * kTile, *const to = scores + r * stride + first;
+      if (count == kLanes) {
+        store(to, lane_sums(tile));
+      } else {
+        std::fill(tile + count * kLanes, tile + kTile, 0.0f);
+        store_some(to, lane_sums(tile), count);
+      }
     }
   }
 }
@@ -112,7 +154,7 @@ inline void add_columns(const float* p, Count stride, const float* v, Count v_ro
 
 template <Count kQueries>
 void add_values_of(const float* p, Count stride, const float* v, Count v_rows, Count keys, Count size, float* y) {
-  constexpr Count kVectors = kQueries <= 2 ? 4 : kQueries == 3 ? 3 : 2;
+  constexpr Count kVectors = kLanes == 16 || kQueries <= 2 ? 4 : kQueries == 3 ? 3 : 2;  // sums stay in registers
   Count d = 0;
   for (; d + kVectors * kLanes <= size; d += kVectors * kLanes)
     add_columns<kQueries, kVectors>(p, stride, v + d, v_rows, keys, size, y + d, 0);

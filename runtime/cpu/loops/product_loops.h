@@ -26,7 +26,7 @@ struct ProductBlock {
   float* y = nullptr;
   Count y_stride = 0;
   // Memory that is needed soon: for each k a line or two are prefetched, this many bytes after the last. Null: rows of the
-  // panel itself, a page behind.
+  // panel itself, stream_ahead bytes further on.
   const char* ahead = nullptr;
   Count ahead_step = 0;
 };

@@ -12,6 +12,7 @@
 #include "runtime/cpu/base/transpose_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/product_loops.h"
+#include "runtime/cpu/loops/weights_ahead.h"
 
 namespace rewright::cpu {
 namespace {
@@ -38,12 +39,12 @@ constexpr Count kSummed = 192;
 
 constexpr Count kLine = 64;  // bytes
 
-// Asks for the lines of a row that stands a page behind: the processor's own prefetching ends with each page.
+// Asks for the lines of a row that will come.
 template <Count kBytes>
 inline void ask_for(const void* row) {
-  constexpr Count kAhead = 4096;
+  const char* const at = static_cast<const char*>(row) + stream_ahead;
 #pragma GCC unroll 4
-  for (Count b = 0; b < kBytes; b += kLine) __builtin_prefetch(static_cast<const char*>(row) + kAhead + b);
+  for (Count b = 0; b < kBytes; b += kLine) __builtin_prefetch(at + b);
 }
 
 // Rows of a panel, one after the other.

@@ -5,6 +5,9 @@
 
 namespace rewright::cpu {
 
+// Bytes by which weights that are used once, one after the other, are asked for before they are multiplied.
+extern const std::int64_t stream_ahead;
+
 // Several tiles pass over some rows of weights. Each asks for a share of as many rows behind them: a line for each row that it
 // multiplies.
 class WeightsAhead {
