@@ -1,6 +1,7 @@
-"""Runs language models in Rewright, onnxruntime-genai or llama.cpp, for bench/decoding: a line of JSON for each request, and one as the reply.
+"""Runs language models in Rewright, onnxruntime-genai, llama.cpp or openvino-genai, for bench/decoding: a line of JSON for each request, and one as the reply.
 
-  {"op": "open", "engine": "rewright", "genai" or "llama.cpp", "folder": (of llama.cpp: the file), "threads": N, "package": Rewright's folder}
+  {"op": "open", "engine": "rewright", "genai", "llama.cpp" or "openvino", "folder": (of the last two: the file), "threads": N,
+   "package": Rewright's folder}
       -> {"seconds": of loading}
   {"op": "generate", "prompt": [tokens], "count": N}
       -> {"tokens": [...], "prompt_seconds": until the first token, "step_seconds": for each other, "peak_bytes": of the process}
@@ -61,17 +62,59 @@ class LlamaCpp:
                 return
 
 
-ENGINES = {"rewright": Rewright, "genai": Genai, "llama.cpp": LlamaCpp}
+class OpenVino:
+    """openvino-genai tells tokens by calling back, not by a generator. By default it attends in pages, and remembers prompts that were
+    there before."""
+
+    def __init__(self, file, threads, package):
+        import numpy
+        import openvino
+        import openvino_genai
+
+        del package
+        self.package, self.tensor = openvino_genai, lambda prompt: openvino.Tensor(numpy.array([prompt], numpy.int64))
+        self.pipeline = openvino_genai.LLMPipeline(file, "CPU", INFERENCE_NUM_THREADS=threads, ATTENTION_BACKEND="SDPA")
+
+    def generate(self, prompt, count):
+        """Tokens, and when each came."""
+        tokens, times = [], []
+
+        class Streamer(self.package.StreamerBase):
+            def write(self, given):
+                new = given if isinstance(given, list) else [given]
+                tokens.extend(new)
+                times.extend([time.perf_counter()] * len(new))
+                return status
+
+            def end(self):
+                pass
+
+        status = self.package.StreamingStatus.RUNNING
+        config = self.package.GenerationConfig()
+        config.max_new_tokens, config.do_sample = count, False
+        self.pipeline.generate(self.tensor(prompt), config, Streamer())
+        return tokens, times
+
+
+ENGINES = {"rewright": Rewright, "genai": Genai, "llama.cpp": LlamaCpp, "openvino": OpenVino}
+
+
+def generated(engine, prompt, count):
+    """Tokens, and when each came."""
+    if hasattr(engine, "generate"):
+        return engine.generate(prompt, count)
+    tokens, times = [], []
+    for token in engine.start(prompt, count):
+        tokens.append(token)
+        times.append(time.perf_counter())
+    return tokens, times
 
 
 def generate(engine, prompt, count):
     start = time.perf_counter()
-    coming = iter(engine.start(prompt, count))
-    tokens = [next(coming)]
-    middle = time.perf_counter()
-    tokens += coming
-    each = (time.perf_counter() - middle) / max(1, len(tokens) - 1)
-    return {"tokens": tokens, "prompt_seconds": middle - start, "step_seconds": each, "peak_bytes": peak_bytes()}
+    tokens, times = generated(engine, prompt, count)
+    each = (times[-1] - times[0]) / max(1, len(tokens) - 1)
+    return {"tokens": tokens, "prompt_seconds": times[0] - start, "step_seconds": each, "peak_bytes": peak_bytes()}
 
 
 ENGINE = None
