@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 from contrib_case import DOMAIN, Case  # noqa: E402
-from contrib_cases import OPERATORS  # noqa: E402
+from contrib_cases import OPERATORS, linear_attention  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 from program import declare_outputs  # noqa: E402
 
@@ -163,6 +163,23 @@ def damaged(case):
     return model.SerializeToString()
 
 
+def long_recurrence_fault(seed):
+    """What is wrong with LinearAttention where its number of positions is large, or not known; None: nothing."""
+    case = Case("LinearAttention", seed, DOMAIN)
+    linear_attention(case, case.pick(1, 3, 33, 70))
+    model = case.model()
+    peer = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = peer.run(None, case.feeds())
+    declare_outputs(model, expected)
+    if seed % 2:
+        for value in (*model.graph.input, *model.graph.output):
+            if len(value.type.tensor_type.shape.dim) == 3:
+                value.type.tensor_type.shape.dim[1].dim_param = "length"
+    results = rewright.InferenceSession(model.SerializeToString()).run(None, case.feeds())
+    reasons = [differs(info.name, ours, theirs, case.tolerance) for info, ours, theirs in zip(model.graph.output, results, expected)]
+    return next((reason for reason in reasons if reason), None)
+
+
 def damage_fault(case):
     try:
         rewright.graph.read(damaged(case))
@@ -196,6 +213,9 @@ def main():
         for seed in range(options.first, options.first + options.cases if options.only in (None, "blocked") else 0):
             if reason := blocked_fault(seed, folder):
                 bad.append(f"channels in blocks, case {seed}: {reason}")
+    for seed in range(options.first, options.first + options.cases if options.only in (None, "LinearAttention") else 0):
+        if reason := long_recurrence_fault(seed):
+            bad.append(f"LinearAttention of many positions, case {seed}: {reason}")
     print(f"{tried} cases of {len(OPERATORS)} operators, {sum(map(len, refused.values()))} refused by ONNX Runtime")
     for name, reasons in refused.items():
         print(f"  {name}: {len(reasons)}, e.g. case {reasons[0][0]}: {reasons[0][1]}")

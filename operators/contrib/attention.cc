@@ -1,4 +1,7 @@
-// Attention and MultiHeadAttention, and QAttention, which is the former on integers of 8 bits; RotaryEmbedding.
+// Attention and MultiHeadAttention, and QAttention, which is the former on integers of 8 bits; rotary embeddings.
+#include <algorithm>
+#include <vector>
+
 #include "operators/contrib/attention_parts.h"
 
 namespace rewright::operators {
@@ -164,29 +167,77 @@ Results multi_head_attention(ContribNode& n, std::string& reason) {
   return n.results({from_heads(n, attended(n, a)), k, v});
 }
 
-Results rotary_embedding(ContribNode& n, std::string& reason) {
-  if (n.source.integer("is_packed_batching", 0) != 0 || n.source.real("scale", 1) != 1) {
-    reason = "packed batches and scales are not known here";
-    return std::nullopt;
-  }
-  GraphBuilder& b = n.b;
+// Input 0 as heads of the size that the tables of inputs 2 and 3 rotate, unless the attributes say how many they are.
+ValueId heads_to_rotate(ContribNode& n) {
   const Indices shape = n.shape(0), table = n.shape(2);
   n.require_rank(2, 2), n.require_rank(3, 2);
-  const bool has_heads = shape.size() == 4;
-  n.require(has_heads || shape.size() == 3, "its input has rank " + std::to_string(shape.size()) + ", must be 3 or 4");
+  if (shape.size() == 4) return n.input(0);
+  n.require(shape.size() == 3, "its input has rank " + std::to_string(shape.size()) + ", must be 3 or 4");
   std::int64_t heads = n.source.integer("num_heads", 0);
-  if (!has_heads && n.source.integer("rotary_embedding_dim", 0) == 0) {
+  if (n.source.integer("rotary_embedding_dim", 0) == 0) {
     n.require(table[1].is_constant() && shape[2].is_constant() && table[1].value() > 0, "the size of its heads is not known");
     heads = shape[2].value() / (2 * table[1].value());
   }
-  n.require(has_heads || heads > 0, "the number of its heads is not known");
-  const ValueId x = has_heads ? n.input(0) : to_heads(n, n.input(0), heads);
+  n.require(heads > 0, "the number of its heads is not known");
+  return to_heads(n, n.input(0), heads);
+}
+
+bool is_plain_rotation(const ContribNode& n, std::string& reason) {
+  if (n.source.integer("is_packed_batching", 0) == 0 && n.source.real("scale", 1) == 1) return true;
+  reason = "packed batches and scales are not known here";
+  return false;
+}
+
+Results rotary_embedding(ContribNode& n, std::string& reason) {
+  if (!is_plain_rotation(n, reason)) return std::nullopt;
+  GraphBuilder& b = n.b;
+  const ValueId x = heads_to_rotate(n);
   ValueId positions = b.cast(n.input(1), DataType::kInt64);
   const Index length = b.shape_of(x)[2];
   if (b.shape_of(positions).size() == 1)  // that of the first
     positions = b.reshaped(b.add("Add", {positions, n.range(length)}), {1, length});
   const ValueId y = rotated(n, x, positions, n.input(2), n.input(3), n.source.integer("interleaved", 0) != 0);
-  return n.results({has_heads ? y : from_heads(n, y)});
+  return n.results({n.shape(0).size() == 4 ? y : from_heads(n, y)});
+}
+
+// Positions in time, height and width, [3, batch, length]: each pair of elements is rotated by one of them. In turns (layout 1)
+// these are time, height, width, time, ... as long as a section goes on, then time.
+Results rotary_embedding_of_three(ContribNode& n, std::string& reason) {
+  if (!is_plain_rotation(n, reason)) return std::nullopt;
+  GraphBuilder& b = n.b;
+  const ValueId x = heads_to_rotate(n);
+  const std::vector<std::int64_t> sections = n.source.integers("mrope_section");
+  const Index half = n.shape(2)[1];
+  n.require(half.is_constant(), "the size of its tables is not known");
+  n.require(sections.size() == 3 && std::ranges::all_of(sections, [](std::int64_t s) { return s >= 0; }) &&
+                sections[0] + sections[1] + sections[2] == half.value(),
+            "mrope_section must have three numbers that add up to " + half.to_string());
+  n.require_rank(1, 3);
+  const std::int64_t layout = n.source.integer("mrope_layout", 0);
+  n.require(layout == 0 || layout == 1, "mrope_layout is " + std::to_string(layout) + ", must be 0 or 1");
+  const auto stream_of = [&](std::int64_t i) {
+    if (layout == 0) return i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+    const auto turn = static_cast<int>(i % 3);
+    return turn > 0 && i < 3 * sections[static_cast<std::size_t>(turn)] ? turn : 0;
+  };
+  const auto is_of = [&](int stream) {
+    std::vector<std::int64_t> flags;
+    for (std::int64_t i = 0; i < half.value(); ++i) flags.push_back(stream_of(i) == stream ? 1 : 0);
+    return b.constant(Tensor::from_integers(DataType::kBool, {half.value()}, flags));
+  };
+  const ValueId positions = b.cast(n.input(1), DataType::kInt64), of_height = is_of(1), of_width = is_of(2);
+  const Indices sizes = b.shape_of(positions);
+  const auto rows_of = [&](std::size_t table) {
+    const auto rows = [&](std::int64_t stream) {
+      const ValueId at = b.reshaped(n.entries(positions, 0, stream, 1), {sizes[1], sizes[2]});
+      return b.add("Gather", {n.input(table), at}, {{"axis", Index(0)}});
+    };
+    const ValueId time = rows(0), height = rows(1), width = rows(2);
+    return b.add("Where", {of_height, height, b.add("Where", {of_width, width, time})});
+  };
+  const ValueId cosines = rows_of(2), sines = rows_of(3);
+  const ValueId y = rotated_by(n, x, cosines, sines, n.source.integer("interleaved", 0) != 0);
+  return n.results({n.shape(0).size() == 4 ? y : from_heads(n, y)});
 }
 
 }  // namespace
@@ -196,6 +247,7 @@ void register_contrib_attention(ContribOperators& c) {
   c.add("QAttention", quantized_attention);
   c.add("MultiHeadAttention", multi_head_attention);
   c.add("RotaryEmbedding", rotary_embedding);
+  c.add("MRotaryEmbedding", rotary_embedding_of_three);
 }
 
 }  // namespace rewright::operators

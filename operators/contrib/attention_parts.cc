@@ -50,21 +50,27 @@ ValueId attended(ContribNode& n, const Attended& a) {
 }
 
 ValueId rotated(ContribNode& n, ValueId x, ValueId positions, ValueId cosines, ValueId sines, bool is_interleaved) {
+  n.require(
+      n.b.shape_of(cosines).size() == 2 && n.b.shape_of(sines) == n.b.shape_of(cosines) && n.b.shape_of(positions).size() == 2,
+      "its tables of cosines and sines, or its positions, have the wrong number of axes");
+  const auto at_positions = [&](ValueId table) { return n.b.add("Gather", {table, positions}, {{"axis", Index(0)}}); };
+  const ValueId c = at_positions(cosines), s = at_positions(sines);
+  return rotated_by(n, x, c, s, is_interleaved);
+}
+
+ValueId rotated_by(ContribNode& n, ValueId x, ValueId cosines, ValueId sines, bool is_interleaved) {
   GraphBuilder& b = n.b;
   const Indices shape = b.shape_of(x);
-  n.require(b.shape_of(cosines).size() == 2 && b.shape_of(sines) == b.shape_of(cosines) && b.shape_of(positions).size() == 2,
-            "its tables of cosines and sines, or its positions, have the wrong number of axes");
   const Index half = b.shape_of(cosines).back();
   n.require(half.is_constant() && shape[3].is_constant() && 2 * half.value() <= shape[3].value(),
             "its tables rotate " + half.to_string() + " pairs, its heads have " + shape[3].to_string() + " elements");
-  const auto at_positions = [&](ValueId table) {
-    const ValueId rows = b.add("Gather", {table, positions}, {{"axis", Index(0)}});  // [batch, length, half]
+  const auto for_heads = [&](ValueId rows) {
     const Indices sizes = b.shape_of(rows);
     Indices with_heads{sizes[0], 1, sizes[1], half};
     if (is_interleaved) with_heads.emplace_back(1);
     return b.reshaped(rows, with_heads);
   };
-  const ValueId c = at_positions(cosines), s = at_positions(sines);
+  const ValueId c = for_heads(cosines), s = for_heads(sines);
   const Index turned = 2 * half.value();
   ValueId all = n.entries(x, 3, 0, turned);
   const std::size_t axis = is_interleaved ? 4 : 3;

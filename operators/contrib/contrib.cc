@@ -11,8 +11,10 @@ const ContribGraph* find_contrib(std::string_view domain, std::string_view type)
     register_contrib_attention(c);
     register_contrib_blocked_layout(c);
     register_contrib_experts(c);
+    register_contrib_gates(c);
     register_contrib_grouped_attention(c);
     register_contrib_learned(c);
+    register_contrib_linear_attention(c);
     register_contrib_normalization(c);
     register_contrib_packed_weights(c);
     register_contrib_product(c);

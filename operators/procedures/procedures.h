@@ -21,6 +21,7 @@ void register_sequence(Procedures& p);
 void register_signal(Procedures& p);
 void register_text(Procedures& p);
 void register_text_numbers(Procedures& p);
+void register_linear_attention(Procedures& p);
 void register_tokenizer(Procedures& p);
 
 void register_encoders(Procedures& p);

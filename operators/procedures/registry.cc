@@ -23,6 +23,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_signal(p);
     register_text(p);
     register_text_numbers(p);
+    register_linear_attention(p);
     register_tokenizer(p);
     return p;
   }();
