@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -69,13 +71,14 @@ class Mover {
  public:
   explicit Mover(const Joint& joint) : joint_(joint) {
     const Graph& graph = joint.graph();
+    add_computed_numbers();
     for (ValueId id = 0; id < graph.value_count(); ++id) {
       const Tensor& tensor = graph.value(id).constant;
       if (!joint.is_of_first(id) || !tensor || !is_real(tensor.type()) || tensor.size() == 0 || joint.defined_by(id) != id)
         continue;
       if (tensor.size() == 1 && tensor.sizes().size() <= 1 && std::isfinite(element_of(tensor, 0)) &&
           element_of(tensor, 0) != 0)
-        numbers_.emplace_back(element_of(tensor, 0), id);
+        numbers_.push_back({element_of(tensor, 0), id, tensor.sizes()});
       for (std::vector<std::size_t>& permutation : permutations(tensor.sizes().size())) {
         Piece piece{id, &tensor, {}, {}, {}};
         Sizes strides(tensor.sizes().size(), 1);
@@ -110,6 +113,22 @@ class Mover {
   }
 
  private:
+  void add_computed_numbers() {
+    const Graph& graph = joint_.graph();
+    const std::vector<bool> constant = graph.constant_values();
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      const Value& value = graph.value(id);
+      if (!joint_.is_of_first(id) || !constant[id] || value.constant || !is_real(value.type.type) ||
+          joint_.defined_by(id) != id || !(value.type.shape == Indices{} || value.type.shape == Indices{1}))
+        continue;
+      try {
+        const double number = evaluate_constant(graph, id).reals().at(0);
+        if (std::isfinite(number) && number != 0) numbers_.push_back({number, id, values(value.type.shape)});
+      } catch (const Error&) {  // an operator that has no elements
+      }
+    }
+  }
+
   // Is the piece what stands in the tensor, seen with these sizes, from this row of the axis on?
   static bool stands_at(const Piece& piece, const Tensor& tensor, const Sizes& sizes, std::size_t axis, std::int64_t row) {
     std::int64_t inner = 1;
@@ -134,15 +153,13 @@ class Mover {
       if (piece.tensor->type() != tensor.type() || piece.tensor->size() != tensor.size()) continue;
       const std::optional<double> ratio = ratio_to(piece, tensor);
       if (!ratio || *ratio == 1) continue;
-      for (const auto& [number, leaf] : numbers_) {
+      for (const auto& [number, leaf, sizes] : numbers_) {
         const bool divides = near(*ratio * number, 1, 0);
         if (!divides && !near(*ratio, number, 0)) continue;
         if (joint_.graph().value(leaf).type.type != tensor.type()) continue;
         TermOfConstants writer;
         const PatternValue moved = writer.leaf(piece);
-        PatternValue value =
-            writer.node(divides ? "Div" : "Mul", {},
-                        {moved, writer.leaf(leaf, tensor.type(), joint_.graph().value(leaf).constant.sizes())});
+        PatternValue value = writer.node(divides ? "Div" : "Mul", {}, {moved, writer.leaf(leaf, tensor.type(), sizes)});
         if (piece.sizes != tensor.sizes()) value = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {value});
         const Step step = writer.finish(value, constant);
         if (holds(joint_, step, tolerance)) return step;
@@ -229,7 +246,13 @@ class Mover {
 
   const Joint& joint_;
   std::vector<Piece> pieces_;
-  std::vector<std::pair<double, ValueId>> numbers_;  // constants of one element
+  // A constant of one element, or what is computed from constants.
+  struct Number {
+    double value;
+    ValueId id;
+    Sizes sizes;
+  };
+  std::vector<Number> numbers_;
 };
 
 void collect_numbers(const Element& e, std::set<double>& found, std::set<const ElementNode*>& seen) {
@@ -288,6 +311,36 @@ class DefinedNumbers {
 };
 
 }  // namespace
+
+std::vector<Step> computed_constants(const Joint& joint, double tolerance, const std::function<bool()>& ended) {
+  const Graph& graph = joint.graph();
+  const std::vector<bool> constant = graph.constant_values();
+  std::multimap<std::string, ValueId> by_type;
+  std::map<ValueId, Tensor> evaluated;
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (joint.is_of_first(id) && constant[id] && joint.defined_by(id) == id)
+      by_type.emplace(to_string(graph.value(id).type), id);
+  std::vector<Step> steps;
+  for (ValueId id = 0; id < graph.value_count() && !ended(); ++id) {
+    if (!joint.is_of_second(id) || !joint.is_constant(id) || joint.is_known(id) || joint.defined_by(id) != id) continue;
+    const auto [from, to] = by_type.equal_range(to_string(graph.value(id).type));
+    for (auto at = from; at != to; ++at) {
+      Step step;
+      step.kind = Step::Kind::kTerm;
+      step.equation = {kNoValue, id, {at->second}};
+      try {
+        auto known = evaluated.find(at->second);
+        if (known == evaluated.end()) known = evaluated.emplace(at->second, evaluate_constant(graph, at->second)).first;
+        if (!check_rounding(graph, at->second, known->second, graph.value(id).constant, tolerance).explained) continue;
+        steps.push_back(std::move(step));
+        break;
+      } catch (const Error&) {
+        evaluated.emplace(at->second, Tensor());
+      }
+    }
+  }
+  return steps;
+}
 
 std::vector<Step> moved_constants(const Joint& joint, double tolerance) {
   std::vector<Step> steps;
@@ -438,6 +491,59 @@ std::optional<Step> Parts::joined(ValueId constant, std::size_t axis, double lar
   return holds(joint_, step, tolerance) ? std::optional(step) : std::nullopt;
 }
 
+namespace {
+
+// A number that the first model has in a statement, or computes there from constants.
+struct KnownNumber {
+  double value;
+  ValueId id;  // in the joint table
+  TensorType type;
+};
+
+std::vector<KnownNumber> numbers_of_first(const Joint& joint, const Statement& statement) {
+  constexpr std::size_t kMostNumbers = 8;
+  const std::vector<bool> constant = joint.graph().constant_values();
+  std::vector<KnownNumber> found;
+  std::set<ValueId> seen;
+  for (const ValueId of_class : statement.classes) {
+    if (of_class == kNoValue || found.size() >= kMostNumbers || !joint.is_known(of_class) || !seen.insert(of_class).second)
+      continue;
+    const ValueId id = joint.defined_by(of_class);
+    const TensorType& type = joint.graph().value(id).type;
+    if (!constant[id] || !is_real(type.type) || !(type.shape == Indices{} || type.shape == Indices{1})) continue;
+    try {
+      const double value = evaluate_constant(joint.graph(), id).reals().at(0);
+      if (std::isfinite(value) && value != 0) found.push_back({value, id, type});
+    } catch (const Error&) {  // an operator that has no elements
+    }
+  }
+  return found;
+}
+
+// A constant of one element that is the product or the quotient of two of the numbers.
+std::optional<Step> of_two_numbers(const Joint& joint, const std::vector<KnownNumber>& numbers, ValueId constant,
+                                   double tolerance) {
+  const Tensor& tensor = joint.graph().value(constant).constant;
+  if (tensor.size() != 1) return std::nullopt;
+  const double value = tensor.reals()[0];
+  for (const KnownNumber& x : numbers)
+    for (const KnownNumber& y : numbers)
+      for (const char* const op : {"Mul", "Div"}) {
+        if (x.type.type != tensor.type() || y.type.type != tensor.type()) continue;
+        if (!near(*op == 'M' ? x.value * y.value : x.value / y.value, value, 0)) continue;
+        TermOfConstants writer;
+        const PatternValue left = writer.TermWriter::leaf(x.id, x.type), right = writer.TermWriter::leaf(y.id, y.type);
+        PatternValue term = writer.node(op, {}, {left, right});
+        if (x.type.rank() != tensor.sizes().size() || y.type.rank() > tensor.sizes().size())
+          term = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {term});
+        Step step = writer.finish(term, constant);
+        if (holds(joint, step, tolerance)) return step;
+      }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance) {
   const DefinedNumbers defined(statement.graph);
   const std::set<double>& numbers = defined.numbers();
@@ -458,6 +564,7 @@ std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, 
     }
   }
   std::set<ValueId> done;
+  std::optional<std::vector<KnownNumber>> of_first;
   for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
     if (!statement.graph.is_constant(id)) continue;
     const ValueId constant = joint.defined_by(statement.classes.at(id));
@@ -466,7 +573,12 @@ std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, 
       continue;
     const std::vector<Step> terms = defined.near_to(tensor.reals()[0], tensor, constant);
     const auto held = std::find_if(terms.begin(), terms.end(), [&](const Step& step) { return holds(joint, step, tolerance); });
-    if (held != terms.end()) steps.push_back(*held);
+    if (held != terms.end()) {
+      steps.push_back(*held);
+    } else if (!joint.is_known(constant)) {
+      if (!of_first) of_first = numbers_of_first(joint, statement);
+      if (auto step = of_two_numbers(joint, *of_first, constant, tolerance)) steps.push_back(std::move(*step));
+    }
   }
   return steps;
 }

@@ -15,6 +15,10 @@
 
 namespace rewright::equivalence {
 
+// Steps that explain constants of the second model that are roundings of values that the first one computes from constants, or
+// of its constants, as found until the time is over.
+std::vector<Step> computed_constants(const Joint& joint, double tolerance, const std::function<bool()>& ended);
+
 // Steps that explain constants of the second model by elements of constants of the first one.
 std::vector<Step> moved_constants(const Joint& joint, double tolerance);
 
@@ -56,7 +60,8 @@ class Parts {
 };
 
 // Steps that explain constants of the statement that are one number by numbers in the definitions of its operators: a float
-// 1.4142135 is the square root of 2 that a Gelu means.
+// 1.4142135 is the square root of 2 that a Gelu means. Or by products and quotients of two numbers that the first model has in
+// it.
 std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance);
 
 }  // namespace rewright::equivalence

@@ -137,6 +137,101 @@ TEST_CASE("prove: constants that are scaled by a number of the first model") {
   require_certified({head + divided, folded("1.5"), folded("1.75")});
 }
 
+// The number is no constant of the first model, but what it computes from one.
+TEST_CASE("prove: constants that are scaled by a number that is computed") {
+  const std::string head = "agraph (float[2, 2] x) => (float[2, 3] y) ";
+  const auto folded = [&](const std::string& last) {
+    return head +
+           "<float[2, 3] v = {2.23606797749979, 4.47213595499958, 6.708203932499369, 8.94427190999916, 11.180339887498949, " +
+           last + "}> { y = MatMul(x, v) }";
+  };
+  require_certified(
+      {head + "<float[2, 3] w = {1, 2, 3, 4, 5, 6}, float c = {5}> { r = Sqrt(c) m = MatMul(x, w) y = Mul(m, r) }",
+       folded("13.416407864998739"), folded("13.4")});
+}
+
+TEST_CASE("prove: a constant that is the product of two numbers") {
+  const std::string head = "agraph (float[2, 4] x, float[4, 2] z) => (float[2, 2] y) ";
+  const auto joined = [&](const std::string& factor) {
+    return head + "<float c = {" + factor + "}> { m = MatMul(x, z) y = Mul(m, c) }";
+  };
+  const std::string apart = "a = Mul(x, r) b = Mul(z, r) y = MatMul(a, b) }";
+  require_certified({head + "<float c = {0.125}> { r = Sqrt(c) " + apart, joined("0.125"), joined("0.25")});
+  require_certified({head + "<float c = {0.35355338}> { r = Sqrt(c) " + apart, joined("0.3535534"), joined("0.3536")});
+  require_certified({head + "<float c = {4}, float one = {1}> { s = Sqrt(c) t = Sqrt(s) r = Div(one, t) " + apart,
+                     joined("0.5"), joined("0.25")});
+}
+
+TEST_CASE("prove: roots of squares are numbers") {
+  const std::string head = "agraph (float[2, 4] x) => (float[2, 4] y) ";
+  const auto written = [&](const std::string& factor) {
+    return head + "<float c = {" + factor + "}, float h = {0.5}> { a = Mul(x, h) e = Erf(a) y = Mul(e, c) }";
+  };
+  require_certified({head + "<float c = {0.25}, float h = {0.5}> { r = Sqrt(c) a = Mul(x, h) e = Erf(a) y = Mul(e, r) }",
+                     written("0.5"), written("0.25")});
+}
+
+TEST_CASE("prove: a constant that the first model computes for all inputs") {
+  const std::string head = "agraph (float[2, 3, 1] x, float[2, 1, 4] z) => (float[2, 3, 4] y) ";
+  const auto folded = [&](const std::string& last) {
+    return head + "<float[2, 3, 1] one = {1, 1, 1, 1, 1, " + last + "}> { y = MatMul(one, z) }";
+  };
+  require_certified({head + "{ s = Softmax<axis = -1>(x) y = MatMul(s, z) }", folded("1"), folded("2")});
+}
+
+// Masks and tables of zeros: the first by computing with integers, the second since all rows are the same.
+TEST_CASE("prove: what is added is zero wherever it is taken from") {
+  const std::string head = "agraph (float[3, 4] x) => (float[3, 4] y) ", softmax = "y = Softmax<axis = -1>(a) }";
+  const std::string plain = head + "<float c = {0.5}> { a = Mul(x, c) " + softmax,
+                    wrong = head + "<float c = {0.75}> { a = Mul(x, c) " + softmax;
+  require_certified({head +
+                         "<float c = {0.5}, float[5, 2] t = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, int64[6] i = {4, 2, 0, 1, 2, 3}, "
+                         "int64[2] s = {3, 4}> { h = Mul(x, c) g = Gather(t, i) r = Reshape(g, s) a = Add(h, r) " +
+                         softmax,
+                     plain, wrong});
+  require_certified({head +
+                         "<float c = {0.5}, int64[4] n = {0, 1, 2, 3}, int64 low = {0}, float zero = {0}, float far = {-1000}> "
+                         "{ h = Mul(x, c) k = GreaterOrEqual(n, low) m = Where(k, zero, far) a = Add(h, m) " +
+                         softmax,
+                     plain, wrong});
+}
+
+// A constant that cannot be computed is none.
+TEST_CASE("prove: never of integers that are not defined") {
+  const std::string head =
+      "agraph (float[2] x) => (float[2] y) <int64[2] a = {4, 2}, int64[2] z = {0, 0}, int64[2] far = {7, 7}> { ";
+  const auto verdict = [&](const std::string& c) {
+    const std::string last = " f = Cast<to = 1>(c) y = Add(x, f) }";
+    return Certified(head + "c = Identity(z)" + last, head + c + last, 17).result().verdict;
+  };
+  CHECK(verdict("c = Mul(a, z)") == Verdict::kProved);
+  CHECK(verdict("g = Gather(a, far) c = Mul(g, z)") != Verdict::kProved);
+}
+
+// The first model has as a constant what the second one computes.
+TEST_CASE("prove: small models that differ have constants of both models") {
+  const auto b = [](const std::string& op) {
+    return "agraph (float[2, 3] x, float[2, 3] z) => (float[2, 3] y) <float[2, 3] one = {1, 1, 1, 1, 1, 1}> { d = Sub(z, z) c "
+           "= "
+           "Add(d, one) t = Add(c, c) y = " +
+           op + "(x, t) }";
+  };
+  const std::string a =
+      "agraph (float[2, 3] x, float[2, 3] z) => (float[2, 3] y) <float[2, 3] two = {2, 2, 2, 2, 2, 2}> { y = Mul(x, two) }";
+  const auto proving = [&](const std::string& second) {
+    ProveOptions options;
+    options.rules = shipped_rules().rules();
+    options.executors = {reference_executor(1e7, 20)};
+    return prove(testing::import_text(a), testing::import_text(second), options);
+  };
+  CHECK(proving(b("Mul")).verdict == Verdict::kProved);
+  const Proving result = proving(b("Sub"));
+  REQUIRE(result.verdict == Verdict::kRefuted);
+  REQUIRE(result.smallest);
+  CHECK(result.smallest->first.inputs().size() == 1);
+  CHECK(result.smallest->second.inputs().size() == 1);
+}
+
 // Convolutions on channels in blocks have as many channels as fill the last block.
 TEST_CASE("prove: folded weights that are filled up with zeros") {
   const std::string head = "agraph (float[1, 1, 3, 3] x) => (float[1, 2, 3, 3] y) ";

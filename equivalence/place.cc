@@ -49,6 +49,17 @@ class Walk {
     return found;
   }
 
+  // A constant of either model that a value agrees with; kNoValue if there is none.
+  ValueId constant_like(ValueId id) const {
+    if (!samples_.has(id)) return kNoValue;
+    const auto [from, to] = by_key_.equal_range(samples_.key(id));
+    const auto found = std::find_if(from, to, [&](const auto& entry) {
+      return joint_.is_constant(entry.second) && joint_.graph().value(entry.second).type == joint_.graph().value(id).type &&
+             samples_.agree(entry.second, id);
+    });
+    return found == to ? kNoValue : found->second;
+  }
+
   bool matched(ValueId id) { return joint_.is_constant(id) || node_of(id) == nullptr || counterpart(id) != kNoValue; }
 
   // The unmatched values that an unmatched one is computed from through unmatched ones, in the order of the model.
@@ -112,8 +123,10 @@ class SmallGraph {
     return positions_.size() <= kMostSmall;
   }
 
-  // `inputs`: for each leaf the number of the common input; `types`: of those.
-  Graph graph(ValueId id, const std::map<ValueId, std::size_t>& inputs, const std::vector<TensorType>& types) const {
+  // `inputs`: for each leaf the number of the common input; `types`: of those. `constants`: the constants that other leaves
+  // are.
+  Graph graph(ValueId id, const std::map<ValueId, std::size_t>& inputs, const std::vector<TensorType>& types,
+              const std::map<ValueId, ValueId>& constants) const {
     Graph result;
     std::vector<ValueId> given;
     for (const TensorType& type : types) given.push_back(result.add_input("x" + std::to_string(given.size()), type));
@@ -122,8 +135,10 @@ class SmallGraph {
       if (v == kNoValue) return v;
       if (const auto known = made.find(v); known != made.end()) return known->second;
       const auto input = inputs.find(v);
+      const auto known_constant = constants.find(v);
+      const ValueId constant = known_constant == constants.end() ? v : known_constant->second;
       const ValueId added =
-          input != inputs.end() ? given[input->second] : result.add_constant(joint_.graph().value(v).constant);
+          input != inputs.end() ? given[input->second] : result.add_constant(joint_.graph().value(constant).constant);
       return made.emplace(v, added).first->second;
     };
     for (const std::int32_t position : positions_) {
@@ -157,14 +172,21 @@ std::optional<std::pair<Graph, Graph>> as_graphs(const Joint& joint, Walk& walk,
     if (inputs.try_emplace(id, types.size()).second) types.push_back(value.type);
     return true;
   };
+  // What is a number in all runs is none that may be chosen: one of the graphs may have it as a constant.
+  std::map<ValueId, ValueId> constants;
+  const auto add_constant = [&](ValueId id) {
+    const ValueId constant = walk.constant_like(id);
+    return constant != kNoValue && constants.emplace(id, constant).second;
+  };
   for (const ValueId id : of_first)
-    if (!add(id)) return std::nullopt;
+    if (!add_constant(id) && !add(id)) return std::nullopt;
   for (const ValueId id : of_second) {
+    if (add_constant(id)) continue;
     const ValueId other = walk.counterpart(id, of_first);
     if (other == kNoValue || !add(other)) return std::nullopt;
     inputs.emplace(id, inputs.at(other));
   }
-  return std::pair(first.graph(a, inputs, types), second.graph(b, inputs, types));
+  return std::pair(first.graph(a, inputs, types, constants), second.graph(b, inputs, types, constants));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "equivalence/prove.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -10,20 +11,19 @@
 #include "equivalence/constant_terms.h"
 #include "equivalence/cut.h"
 #include "equivalence/place.h"
+#include "equivalence/proof_files.h"
 #include "equivalence/related_values.h"
 #include "equivalence/rewriting_search.h"
 #include "equivalence/sample_runs.h"
 #include "equivalence/statement_prover.h"
-#include "graph/file.h"
+#include "equivalence/term_writer.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/opaque_meaning.h"
 #include "graph/print.h"
 #include "optimizer/inputs/sizes.h"
 #include "rules/io.h"
-#include "verifier/certificate.h"
 #include "verifier/checker/questions.h"
-#include "verifier/verify.h"
 
 namespace rewright::equivalence {
 
@@ -48,7 +48,7 @@ class Prover {
         joint_(a, b, options.names),
         runs_(a, b, joint_, options, [this](auto end) { return is_over(end); }),
         rules_(options.rules, {.math = MathClass::kNeedsFinite}),
-        statements_(rules_, options.certificate, options.certificate_names, [this] { return ended(); }),
+        statements_(rules_, options.certificate, options.certificate_names, [this] { return seconds_left(); }),
         parts_(joint_, [this](const Step& step) { return take_value(step); }),
         related_(joint_, runs_, [this](const Step& step) { return take_value(step); }) {
     if (options.rounding)
@@ -88,51 +88,29 @@ class Prover {
     if (std::chrono::steady_clock::now() - begin < kQuick) runs_.run_in_double_shortly();
     if (runs_.counterexample()) return;
     join_moves();
-    explain_by_values();
-    explain_by_moves();
+    take_open(computed_constants(joint_, options_.tolerance, [this] { return ended(); }));
+    take_open(moved_constants(joint_, options_.tolerance));
+    settle_fills();
+    settle_numbers();
     sweep();
     if (!joint_.outputs_are_equal() && !runs_.has_run_in_double()) runs_.run_in_double();
   }
 
   bool ended() const { return is_over(end_of_proofs_); }
+  double seconds_left() const {
+    if (ended()) return 0;
+    if (end_of_proofs_ == std::chrono::steady_clock::time_point::max()) return std::numeric_limits<double>::infinity();
+    return std::chrono::duration<double>(end_of_proofs_ - std::chrono::steady_clock::now()).count();
+  }
   bool is_over(std::chrono::steady_clock::time_point end) const {
     return stopped_ || options_.cancel.stop_requested() || std::chrono::steady_clock::now() > end;
   }
 
   // ---- Constants
 
-  // Constants of the second model that are roundings of values that the first one computes from constants, or of its constants.
-  void explain_by_values() {
-    const std::vector<bool> constant = joint_.graph().constant_values();
-    std::multimap<std::string, ValueId> by_type;
-    std::map<ValueId, Tensor> evaluated;
-    for (ValueId id = 0; id < joint_.graph().value_count(); ++id)
-      if (joint_.is_of_first(id) && constant[id] && joint_.defined_by(id) == id)
-        by_type.emplace(to_string(joint_.graph().value(id).type), id);
-    for (ValueId id = 0; id < joint_.graph().value_count() && !ended(); ++id) {
-      if (!joint_.is_of_second(id) || !joint_.is_constant(id) || joint_.is_known(id) || joint_.defined_by(id) != id) continue;
-      const auto [from, to] = by_type.equal_range(to_string(joint_.graph().value(id).type));
-      for (auto at = from; at != to; ++at) {
-        Step step;
-        step.kind = Step::Kind::kTerm;
-        step.equation = {kNoValue, id, {at->second}};
-        try {
-          auto known = evaluated.find(at->second);
-          if (known == evaluated.end())
-            known = evaluated.emplace(at->second, evaluate_constant(joint_.graph(), at->second)).first;
-          const Tensor& found = joint_.graph().value(id).constant;
-          if (!check_rounding(joint_.graph(), at->second, known->second, found, options_.tolerance).explained) continue;
-          take_term(step);
-          break;
-        } catch (const Error&) {
-          evaluated.emplace(at->second, Tensor());
-        }
-      }
-    }
-  }
-
-  void explain_by_moves() {
-    for (const Step& step : moved_constants(joint_, options_.tolerance)) take_term(step);
+  void take_open(const std::vector<Step>& steps) {
+    for (const Step& step : steps)
+      if (!joint_.is_known(step.equation.b) && !joint_.is_explained(step.equation.b)) take_term(step);
   }
 
   void take_attribute(const Step& step) {
@@ -184,9 +162,42 @@ class Prover {
         const ValueId input = node->inputs[i], output = node->outputs[0];
         if (input == kNoValue || joint_.equal(input, output)) continue;
         const Value &from = joint_.graph().value(input), &to = joint_.graph().value(output);
-        if (from.shape_known && to.shape_known && from.type == to.type && only_reads(joint_.graph(), *node, i))
+        if (from.shape_known && to.shape_known && from.type == to.type && only_reads(joint_.graph(), *node, i) &&
+            runs_.may_be_equal(input, output))
           settle_pair(input, output);
       }
+    }
+  }
+
+  // What the first model computes from constants, and is one number: rows of zeros, wherever they are taken from.
+  void settle_fills() {
+    const std::vector<bool> constant = joint_.graph().constant_values();
+    for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {
+      const std::shared_ptr<const Node> node = joint_.graph().nodes()[n];
+      if (!node->op || node->op->is_fill() || node->inputs.empty() || node->outputs.size() != 1) continue;
+      const ValueId value = node->outputs[0];
+      if (value == kNoValue || !constant[value] || joint_.defined_by(value) != value || joint_.is_constant(value)) continue;
+      const std::optional<double> number = runs_.samples().only_number(value);
+      const TensorType type = joint_.graph().value(value).type;
+      if (!number || !std::all_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.is_constant(); }))
+        continue;
+      TermWriter term(Step::Kind::kValue, "of a number");
+      const ValueId fill = take_value(
+          term.finish(term.node("Fill", {{"value", Real(*number)}, {"shape", type.shape}, {"type", type.type}}, {})));
+      settle_pair(value, fill);
+      open_.erase(fill);
+    }
+  }
+
+  // Numbers of the second model that a value of the first one is for all inputs: Softmax over an axis of one element.
+  void settle_numbers() {
+    for (ValueId b = 0; b < joint_.graph().value_count() && !ended(); ++b) {
+      if (!joint_.is_of_second(b) || !joint_.is_constant(b) || joint_.is_known(b) || joint_.defined_by(b) != b ||
+          !is_one_number(joint_.graph().value(b).constant))
+        continue;
+      for (const ValueId a : runs_.candidates(b))
+        if (settle_pair(a, b)) break;
+      open_.erase(b);
     }
   }
 
@@ -558,22 +569,6 @@ class Prover {
   int bodies_ = 0;  // that were asked for
 };
 
-std::string digest_of(const std::filesystem::path& file) { return proof::hexadecimal(proof::sha256(map_file(file).text())); }
-
-// The certificates of the rules that were applied.
-void write_certificates(const ProveOptions& options, const std::set<std::string>& used) {
-  const std::filesystem::path folder = options.certificate / "rules";
-  std::filesystem::create_directories(folder);
-  for (const Rule& rule : options.rules) {
-    if (!used.count(rule.name)) continue;
-    proof::VerifyOptions verification;
-    verification.certificates = folder;
-    verification.suggest_conditions = false;
-    if (proof::verify(rule, verification).outcome != proof::Outcome::kProved)
-      throw Error(ErrorCode::kUnsupported, "rule " + rule.name + " is not proved", options.certificate.string());
-  }
-}
-
 }  // namespace
 
 Proving prove(const Graph& a, const Graph& b, const ProveOptions& options) { return Prover(a, b, options).run(); }
@@ -588,7 +583,7 @@ Proving prove(const std::filesystem::path& a, const std::filesystem::path& b, co
   Prover prover(first, second, options);
   Proving result = prover.run();
   if (result.verdict == Verdict::kProved && !options.certificate.empty()) {
-    write_certificates(options, prover.used_rules());
+    write_rule_certificates(options.certificate, options.rules, prover.used_rules());
     prover.proof().first = digest_of(a), prover.proof().second = digest_of(b);
     write_file(options.certificate / "equality.json", write_proof(prover.proof()));
   }

@@ -10,7 +10,9 @@ namespace rewright::equivalence {
 
 namespace {
 
-constexpr int kMostCandidates = 4;  // tried for one value
+constexpr std::size_t kMostCandidates = 4;  // tried for one value
+constexpr double kNearest = 1e-5;           // what is nearer is as good
+constexpr double kFarther = 30;             // times the nearest candidate's distance: another value
 constexpr std::chrono::seconds kShortly{2};
 
 // A rounding decides which of two integers a real becomes, so that a small difference becomes a large one.
@@ -124,8 +126,19 @@ std::vector<ValueId> SampleRuns::candidates(ValueId b) const {
   }
   if (named && samples_.agree(name->second, b)) offer(name->second);
   const auto [from, to] = by_key_.equal_range(samples_.key(b));
-  for (auto at = from; at != to && found.size() < kMostCandidates; ++at)
+  for (auto at = from; at != to; ++at)
     if (samples_.agree(at->second, b)) offer(at->second);
+  return nearest(std::move(found), b);
+}
+
+// A value plus a small one agrees with the value alone, but not as well as with itself.
+std::vector<ValueId> SampleRuns::nearest(std::vector<ValueId> found, ValueId b) const {
+  std::vector<std::pair<double, ValueId>> near;
+  for (const ValueId a : found) near.emplace_back(std::max(samples_.distance(a, b), kNearest), a);
+  std::stable_sort(near.begin(), near.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  found.clear();
+  for (const auto& [distance, a] : near)
+    if (found.size() < kMostCandidates && distance <= near.front().first * kFarther) found.push_back(a);
   return found;
 }
 

@@ -35,6 +35,8 @@ class SampleRuns {
 
   // Values of the first model that the value of the second one may equal: those with equal elements, the one of its name first.
   std::vector<ValueId> candidates(ValueId b) const;
+  // Do no runs tell two values apart?
+  bool may_be_equal(ValueId a, ValueId b) const { return !samples_.has(a) || !samples_.has(b) || samples_.agree(a, b); }
   // The value of the first model with the same name, else the value itself.
   ValueId namesake(ValueId b) const;
 
@@ -43,6 +45,7 @@ class SampleRuns {
   const Samples& samples() const { return samples_; }
 
  private:
+  std::vector<ValueId> nearest(std::vector<ValueId> found, ValueId b) const;
   bool is_filled_with_zeros(ValueId b) const;
   bool tells_in_double() const { return precise_ && precise_->count() > 0 && precise_->counterexample(); }
 

@@ -144,6 +144,21 @@ bool Samples::agree(ValueId a, ValueId b) const {
   return in_all_samples(a, b, [&](const Summary& x, const Summary& y) { return agree(x, y); });
 }
 
+double Samples::distance(ValueId a, ValueId b) const {
+  double most = 0;
+  in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    const auto add = [&](double p, double q, double of) {
+      if (of > 0 && std::isfinite(p) && std::isfinite(q)) most = std::max(most, std::abs(p - q) / of);
+    };
+    for (std::size_t k = 0; k < std::min(x.elements.size(), y.elements.size()); ++k)
+      add(x.elements[k], y.elements[k], std::max(x.largest, y.largest));
+    add(x.sum, y.sum, std::max(x.magnitude, y.magnitude));
+    add(x.weighted, y.weighted, std::max(x.magnitude, y.magnitude));
+    return true;
+  });
+  return most;
+}
+
 // Zeros behind elements change no sum, whatever its weights.
 bool Samples::agree_filled_up(ValueId a, ValueId b) const {
   return in_all_samples(a, b, [](const Summary& x, const Summary& y) {
@@ -181,6 +196,17 @@ bool Samples::is_zero(ValueId id) const {
   });
 }
 
+std::optional<double> Samples::only_number(ValueId id) const {
+  if (!has(id) || values_[0].at(id).elements.empty()) return std::nullopt;
+  const double number = values_[0].at(id).elements[0];
+  const bool only = in_all_samples(id, id, [&](const Summary& s, const Summary&) {
+    const double magnitude = std::abs(number) * static_cast<double>(element_count(s.sizes));
+    return std::all_of(s.elements.begin(), s.elements.end(), [&](double e) { return e == number; }) &&
+           has_same_sum(s.magnitude, magnitude, magnitude);
+  });
+  return only && std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
 std::uint64_t Samples::key(ValueId id) const {
   const Summary& s = values_.at(0).at(id);
   std::uint64_t key = static_cast<std::uint64_t>(s.type);
@@ -199,11 +225,11 @@ Samples::Executed Samples::execute(const Graph& graph, const std::vector<Tensor>
     number.emplace(id, k);
     executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(results[k]));
   }
-  // The second model may compute what is a constant of the first one: zeros, by a node that fills a tensor.
-  for (ValueId id = 0; !is_second && id < graph.value_count(); ++id)
+  // One model may compute what is a constant of the other one: zeros, by a node that fills a tensor.
+  for (ValueId id = 0; id < graph.value_count(); ++id)
     if (const Tensor& constant = graph.value(id).constant;
         constant && constant.type() != DataType::kString && constant.size() <= kMostOfConstant)
-      executed.values.emplace(id, summary_of(constant));
+      executed.values.emplace(is_second ? joint_.of_second(id) : id, summary_of(constant));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     executed.values.emplace(is_second ? joint_.of_second(graph.inputs()[i]) : graph.inputs()[i], summary_of(inputs[i]));
   for (const GraphOutput& output : graph.outputs()) {

@@ -33,13 +33,16 @@ class Samples {
 
   // Do two values agree, up to rounding, in all samples?
   bool agree(ValueId a, ValueId b) const;
+  // The largest difference of elements and of sums, of the largest element and the sum of magnitudes.
+  double distance(ValueId a, ValueId b) const;
   // May `b` be `a` with zeros behind the elements of an axis, `a` with the same elements in other sizes, or `a` with its
   // axes in another order, in all samples?
   bool agree_filled_up(ValueId a, ValueId b) const;
   bool agree_reshaped(ValueId a, ValueId b) const;
   bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
   bool has(ValueId id) const;
-  bool is_zero(ValueId id) const;  // in all samples
+  bool is_zero(ValueId id) const;                       // in all samples
+  std::optional<double> only_number(ValueId id) const;  // that all elements are in all samples
   // Equal for values that agree: of the type and sizes in the first sample.
   std::uint64_t key(ValueId id) const;
   // The largest difference of each output, in the order of the first model's, for random inputs within the ranges. Throws Error

@@ -8,6 +8,9 @@ namespace rewright::equivalence {
 
 namespace {
 
+// A statement that is wrong may take any time, and others would have none.
+constexpr double kPartOfTime = 0.15, kLeastSeconds = 1;
+
 proof::VerifyOptions quick_verification(const std::filesystem::path& certificates, const std::function<bool()>& ended) {
   proof::VerifyOptions options;
   options.instances = 0;
@@ -68,7 +71,7 @@ bool StatementProver::rewrites(const Statement& statement, const std::string& ke
     }
   }
   std::optional<std::vector<Application>> found = search_rewrites(statement, rules_, {});
-  if (!found && thorough && !ended_()) found = search_rewrites(statement, rules_, kLongEffort);
+  if (!found && thorough && !ended()) found = search_rewrites(statement, rules_, kLongEffort);
   if (!found) return false;
   step.applications = std::move(*found);
   if (!key.empty()) rewrites_[key] = step.applications;
@@ -85,7 +88,7 @@ bool StatementProver::follows_from_rule(const Statement& statement, Step& step, 
     return false;
   }
   for (const SizesInRule sizes : {SizesInRule::kAny, SizesInRule::kAsGiven}) {
-    if (ended_()) return false;
+    if (ended()) return false;
     const std::optional<std::string> certificate = proved_rule(statement, sizes, reason);
     if (!certificate) continue;
     step.kind = Step::Kind::kRule;
@@ -111,10 +114,15 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
     rule.name = names_ + "equation_" + std::to_string(proved_.size());
     const std::filesystem::path folder = certificate_.empty() ? "" : certificate_ / "equations";
     if (!folder.empty()) std::filesystem::create_directories(folder);
-    proof::VerifyOptions verification = quick_verification(folder, ended_);
+    const double left = seconds_left_();
+    const auto is_over = [&] {
+      const double now = seconds_left_();
+      return now <= 0 || left - now > left * kPartOfTime + kLeastSeconds;
+    };
+    proof::VerifyOptions verification = quick_verification(folder, is_over);
     proof::Verdict verdict = proof::verify(rule, verification);
     // Whether positions that are elements are within the tensor was asked before (may_read_outside).
-    if (verdict.outcome != proof::Outcome::kProved && !ended_()) {
+    if (verdict.outcome != proof::Outcome::kProved && !is_over()) {
       verification.limits.positions_are_inside = true;
       verdict = proof::verify(rule, verification);
     }

@@ -24,10 +24,11 @@ std::string key_of(const Statement& statement);
 
 class StatementProver {
  public:
-  // `certificate`: the folder of the proof; empty: none is written. Names of certificates begin with `names`. `ended`: is the
-  // time over? `rules` must outlive the prover.
-  StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::string names, std::function<bool()> ended)
-      : rules_(rules), certificate_(std::move(certificate)), names_(std::move(names)), ended_(std::move(ended)) {}
+  // `certificate`: the folder of the proof; empty: none is written. Names of certificates begin with `names`. `seconds_left`:
+  // until the time is over; a statement gets a part of it. `rules` must outlive the prover.
+  StatementProver(const RuleIndex& rules, std::filesystem::path certificate, std::string names,
+                  std::function<double()> seconds_left)
+      : rules_(rules), certificate_(std::move(certificate)), names_(std::move(names)), seconds_left_(std::move(seconds_left)) {}
 
   // Sets how the step proves the statement; false, and why, if no proof was found. A long effort is made for statements that
   // are too long to be rules, if `thorough`.
@@ -49,7 +50,8 @@ class StatementProver {
   const RuleIndex& rules_;
   const std::filesystem::path certificate_;
   const std::string names_;
-  const std::function<bool()> ended_;
+  bool ended() const { return seconds_left_() <= 0; }
+  const std::function<double()> seconds_left_;
   std::map<std::string, std::vector<Application>, std::less<>> rewrites_;    // by what the statement says
   std::map<std::string, std::pair<bool, std::string>, std::less<>> proved_;  // the same; certificate, or the open question
   std::map<std::string, bool, std::less<>> refused_;                         // the same; was it a thorough search?

@@ -151,6 +151,16 @@ TEST_CASE("the bounds of Clip are attributes before opset 11") {
   CHECK(write(13, true) == "Clip[](0, -1, 2) -> 99");
 }
 
+TEST_CASE("the bounds of Slice are lists") {
+  const Tensor x = floats({2, 2}, {1, 2, 3, 4});
+  const auto integers = [](Sizes sizes, std::int64_t value) {
+    return Tensor::from_integers(DataType::kInt64, std::move(sizes), std::vector{value});
+  };
+  CHECK(Node("Slice", 13, {x, integers({1}, 0), integers({1}, 1)}).run()->at(0) == floats({1, 2}, {1, 2}));
+  CHECK_THROWS_WITH(Node("Slice", 13, {x, integers({1, 1}, 0), integers({1}, 1)}).run(), "starts has rank 2, must be 1");
+  CHECK_THROWS_WITH(Node("Slice", 13, {x, integers({1}, 0), integers({}, 1)}).run(), "ends has rank 0, must be 1");
+}
+
 TEST_CASE("the axes of reductions are attributes, later inputs") {
   const Tensor x = floats({2, 2}, {1, 2, 3, 4});
   const Tensor axes = Tensor::from_integers(DataType::kInt64, {1}, std::vector<std::int64_t>{-1});

@@ -215,7 +215,7 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
 
 // Powers, roots and logarithms of one another, wherever both sides are defined: x^0 = 1, x^-n = 1 / x^n, (e^x)^y = e^(x y),
 // log sqrt(x) = log(x) / 2, log(1 / x) = -log(x), log(x^y) = y log|x| or 0 where y is 0, sqrt(1 / x) = 1 / sqrt(x), sqrt(x x) =
-// |x|.
+// |x|, sqrt(4 / 9) = 2 / 3.
 std::optional<Sum> Normalizer::of_power(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
   if (!law || name != law->name) return std::nullopt;
   if (law == &functions::pow) {
@@ -245,6 +245,9 @@ std::optional<Sum> Normalizer::of_power(const std::string& name, const Function*
         apply_function(name, law, {apply_function(std::string(functions::abs.name), &functions::abs, {base})});
     return apply_function("select", nullptr, {is_zero, {}, product(logarithm, with_fresh_names(exponent))});
   }
+  if (law == &functions::sqrt)
+    if (const auto value = proof::number(arguments[0]))
+      if (const auto root = exact_root(*value)) return constant(*root);
   if (law == &functions::sqrt)
     if (const auto roots = roots_of_squares(arguments[0])) {
       Sum value = constant(1);

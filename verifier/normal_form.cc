@@ -450,7 +450,8 @@ namespace {
 
 // The numbers for which a function of reals is not defined.
 unsigned partial_of(const Function& f, const std::vector<Sum>& arguments) {
-  if (&f == &functions::sqrt) return kOfNegative;
+  const auto argument = proof::number(arguments[0]);
+  if (&f == &functions::sqrt) return argument && argument->numerator() >= 0 ? 0 : unsigned{kOfNegative};
   if (&f == &functions::log || &f == &functions::rsqrt) return kDividesByZero | kOfNegative;
   if (&f != &functions::pow) return kOutOfRange;
   const auto exponent = proof::number(arguments[1]);

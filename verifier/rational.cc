@@ -70,6 +70,18 @@ Rational operator*(const Rational& a, const Rational& b) {
   return reduced(Wide{a.numerator_} * b.numerator_, Wide{a.denominator_} * b.denominator_);
 }
 
+std::optional<Rational> exact_root(const Rational& square) {
+  const auto root = [](std::int64_t n) -> std::optional<std::int64_t> {
+    if (n < 0) return std::nullopt;
+    const auto near = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
+    for (const std::int64_t r : {near - 1, near, near + 1})
+      if (r >= 0 && Wide{r} * r == n) return r;
+    return std::nullopt;
+  };
+  const auto above = root(square.numerator()), below = root(square.denominator());
+  return above && below ? std::optional(Rational(*above, *below)) : std::nullopt;
+}
+
 Rational common_divisor(const Rational& a, const Rational& b) {
   if (a.is_zero()) return b.absolute();
   if (b.is_zero()) return a.absolute();

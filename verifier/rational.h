@@ -29,6 +29,9 @@ class Rational {
   std::int64_t numerator_, denominator_;
 };
 
+// The root of a square; nullopt for other numbers.
+std::optional<Rational> exact_root(const Rational& square);
+
 // The largest positive fraction of which both are integer multiples; if one is 0, the other's absolute value.
 Rational common_divisor(const Rational& a, const Rational& b);
 

@@ -174,7 +174,10 @@ const Factor* only_factor_of(const Sum& sum) {
 std::optional<Sum> square_of(const Factor& f) {
   if (f.name == "reciprocal") {
     const Factor* root = only_factor_of(f.arguments[0]);
-    const Factor* inside = root && root->law == &functions::sqrt ? only_factor_of(root->arguments[0]) : nullptr;
+    if (!root || root->law != &functions::sqrt) return std::nullopt;
+    if (const auto square = number(root->arguments[0]); square && square->numerator() > 0)
+      return constant(square->reciprocal());
+    const Factor* inside = only_factor_of(root->arguments[0]);
     const bool stays = inside && (inside->kind == Factor::Kind::kAccess || inside->kind == Factor::Kind::kUnknown);
     return stays ? std::optional(single(function("reciprocal", nullptr, root->arguments))) : std::nullopt;
   }

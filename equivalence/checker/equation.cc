@@ -10,6 +10,7 @@
 #include "equivalence/checker/constants.h"
 #include "expressions/exact_number.h"
 #include "expressions/free_variables.h"
+#include "expressions/function.h"
 
 namespace rewright::equivalence {
 
@@ -265,6 +266,16 @@ void collect_partial(const Element& e, std::set<std::string>& found, std::set<co
   for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
 }
 
+// The interpreter says 0 where the divisor is 0.
+bool divides_integers(const Element& e, std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return false;
+  const bool divides = e->kind == ElementNode::Kind::kApply && e->scalar == Scalar::kInteger &&
+                       (e->function == &functions::integer_divide || e->function == &functions::floor_modulo ||
+                        e->function == &functions::truncated_modulo);
+  return divides || std::any_of(e->arguments.begin(), e->arguments.end(),
+                                [&](const Element& argument) { return divides_integers(argument, seen); });
+}
+
 // Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
 bool reads_at_elements(const Element& e, std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return false;
@@ -430,6 +441,16 @@ bool may_read_outside(const Statement& statement) {
     if (!are_known && !known.count(positions)) return true;
   }
   return false;
+}
+
+bool is_partial(const Graph& graph, const Node& node) {
+  const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
+  std::set<const ElementNode*> seen;
+  std::set<std::string> found;
+  for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
+  seen.clear();
+  return !found.empty() || std::any_of(definition.outputs().begin(), definition.outputs().end(),
+                                       [&](const Output& output) { return divides_integers(output.element, seen); });
 }
 
 bool may_be_less_defined(const Statement& statement) {

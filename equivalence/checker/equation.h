@@ -50,6 +50,8 @@ Rule rule_of(const Statement& statement, SizesInRule sizes);
 
 // Does `b` read at a position that is an element, and that `a` does not read at? It may be outside of the tensor.
 bool may_read_outside(const Statement& statement);
+// Does the node divide, or apply a function that is not defined everywhere?
+bool is_partial(const Graph& graph, const Node& node);
 // Does it, or does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined
 // where `a` is defined. The prover of rules answers the second question by itself.
 bool may_be_less_defined(const Statement& statement);

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/hash_mix.h"
+#include "equivalence/checker/constants.h"
+#include "equivalence/checker/equation.h"
 #include "expressions/attributes.h"
 #include "graph/onnx/opaque_meaning.h"
 #include "graph/print.h"
@@ -160,9 +162,36 @@ Graph with_known_integers(Graph graph) {
   return graph;
 }
 
+bool has_exact_elements(const Value& value) {
+  return value.shape_known && (is_integer(value.type.type) || value.type.type == DataType::kBool);
+}
+
+// What operators make of constants of integers and truth values is a constant, too: their elements are exact.
+Graph with_computed_integers(Graph graph) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  for (const auto& node : nodes) {
+    if (!node->op || node->op->random() || node->op->is_fill()) continue;
+    const bool is_exact = std::all_of(node->inputs.begin(), node->inputs.end(), [&](ValueId id) {
+      return id == kNoValue || (graph.is_constant(id) && has_exact_elements(graph.value(id)));
+    });
+    for (const ValueId id : node->outputs) {
+      if (!is_exact || id == kNoValue || graph.is_constant(id) || !has_exact_elements(graph.value(id))) continue;
+      try {
+        if (is_partial(graph, *node)) continue;
+        Value known = graph.value(id);
+        known.constant = evaluate_constant(graph, id);
+        graph.set_value(id, std::move(known));
+      } catch (const Error&) {  // an operator that is not defined there
+      }
+    }
+  }
+  return graph;
+}
+
 }  // namespace
 
-Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with_known_integers(with_functions(a))) {
+Joint::Joint(const Graph& a, const Graph& b, const NameMap& names)
+    : graph_(with_computed_integers(with_known_integers(with_functions(a)))) {
   first_values_ = graph_.value_count();
   first_nodes_ = graph_.nodes().size();
   const std::set<std::string> known = [&] {
@@ -176,7 +205,7 @@ Joint::Joint(const Graph& a, const Graph& b, const NameMap& names) : graph_(with
   for (const auto& [from, to] : names)
     for (const std::string& name : {from, to})
       if (!known.count(name)) throw Error(ErrorCode::kUsage, "no input or output is called \"" + name + "\"", "--map");
-  const Graph second = in_sizes_of_first(with_known_integers(with_functions(b)), names);
+  const Graph second = in_sizes_of_first(with_computed_integers(with_known_integers(with_functions(b))), names);
   take_second(second, names);
   match_outputs(b, names);
   number_nodes(second);

@@ -121,6 +121,8 @@ struct SliceOperator {
       Indices* lists[] = {nullptr, &r.starts, &r.ends, &r.axes, &r.steps};
       for (std::size_t k = 1; k < 5; ++k) {
         if (k >= source.input_count() || source.input(k) == kAbsent) continue;
+        if (const std::size_t rank = source.type_of(source.input(k)).rank(); rank != 1)
+          throw Error(ErrorCode::kBadInput, std::string(names[k]) + " has rank " + std::to_string(rank) + ", must be 1");
         const auto contents = source.contents(source.input(k));
         if (!contents || (k > 2 && !all_constant(*contents))) {
           reason = std::string("its ") + names[k] + " are not known";
