@@ -105,6 +105,7 @@ class SmallGraph {
   SmallGraph(const Joint& joint, Walk& walk) : joint_(joint), walk_(walk) {}
 
   bool collect(ValueId id, std::set<ValueId>& leaves) {
+    if (joint_.is_constant(id)) return false;
     std::vector<ValueId> open{id};
     while (!open.empty()) {
       const ValueId next = open.back();
@@ -206,7 +207,7 @@ DifferingPair first_difference(const Joint& joint, const Samples& samples, Value
   // Tools keep the names of most values.
   std::map<std::string, ValueId> named;
   for (ValueId id = 0; id < joint.graph().value_count(); ++id)
-    if (joint.is_of_second(id) && samples.has(id)) named.emplace(joint.graph().value(id).name, id);
+    if (joint.is_of_second(id) && joint.producer(id) >= 0 && samples.has(id)) named.emplace(joint.graph().value(id).name, id);
   for (const ValueId id : firsts) {
     const auto same = named.find(joint.graph().value(id).name);
     if (same != named.end() && samples.has(id) && !samples.agree(id, same->second)) return {id, same->second};
