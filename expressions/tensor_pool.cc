@@ -151,6 +151,11 @@ std::size_t TensorPool::mapped_bytes() const {
   return blocks_->mapped_bytes;
 }
 
+std::size_t TensorPool::kept_bytes() const {
+  const std::lock_guard lock(blocks_->mutex);
+  return blocks_->used_bytes + blocks_->free_bytes;
+}
+
 TensorPool::Output TensorPool::take(DataType type, const Sizes& sizes) {
   std::size_t bytes = 0;
   const bool overflows = __builtin_mul_overflow(static_cast<std::size_t>(element_count(sizes)), byte_size(type), &bytes);

@@ -24,6 +24,8 @@ class TensorPool {
   static Output take_from(TensorPool* pool, DataType type, const Sizes& sizes);
   // Bytes asked from the system until now.
   std::size_t mapped_bytes() const;
+  // Bytes of the system that it has now: of tensors, and free ones.
+  std::size_t kept_bytes() const;
 
  private:
   struct Blocks;

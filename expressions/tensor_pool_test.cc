@@ -1,5 +1,7 @@
 #include "expressions/tensor_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -69,6 +71,50 @@ TEST_CASE("rounds that take the same tensors in the same order need no new memor
       }
     }
     CHECK(pool.mapped_bytes() == before);
+  }
+}
+
+TEST_CASE("free memory that is more than was in use at once goes back to the system") {
+  constexpr std::int64_t kFloats = std::int64_t{1} << 18;
+  constexpr std::size_t kBytes = sizeof(float) * kFloats;
+  const auto is_mapped = [](std::byte* at) {
+    unsigned char resident = 0;
+    return ::mincore(at, 1, &resident) == 0;
+  };
+  TensorPool pool;
+  TensorPool::Output first = pool.take(DataType::kFloat, {kFloats});
+  const TensorPool::Output between = pool.take(DataType::kFloat, {kFloats});
+  std::byte* const at = first.bytes;
+  first = {};
+  CHECK(pool.kept_bytes() == 2 * kBytes);
+  CHECK(is_mapped(at));
+  const TensorPool::Output larger = pool.take(DataType::kFloat, {2 * kFloats});  // for which the free one is too small
+  CHECK(pool.kept_bytes() == 3 * kBytes);
+  CHECK_FALSE(is_mapped(at));
+  CHECK(is_mapped(between.bytes));
+}
+
+TEST_CASE("a pool never keeps more than was in use at once and the share") {
+  std::mt19937 random(11);
+  for (const double share : {0.0, 0.5}) {
+    TensorPool pool(share);
+    std::vector<TensorPool::Output> taken;
+    std::size_t used = 0, most = 0;
+    const auto bytes = [](const TensorPool::Output& output) { return output.tensor.byte_count(); };
+    for (int round = 0; round < 2000; ++round) {
+      if (taken.empty() || random() % 2 == 0) {
+        // Sizes that are not rounded: eighths of powers of two.
+        const auto size = static_cast<std::int64_t>(8 + random() % 8) << (13 + random() % 5);
+        taken.push_back(pool.take(DataType::kUint8, {size}));
+        used += bytes(taken.back()), most = std::max(most, used);
+      } else {
+        const auto at = taken.begin() + static_cast<std::ptrdiff_t>(random() % taken.size());
+        used -= bytes(*at);
+        taken.erase(at);
+      }
+      REQUIRE(pool.kept_bytes() >= used);
+      REQUIRE(static_cast<double>(pool.kept_bytes()) <= (1 + share) * static_cast<double>(most));
+    }
   }
 }
 
