@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,26 @@ struct DeviceRates {
   }
 };
 
+// Kernels that compute in a layout of their own (channels in blocks), measured by runtime/planned/measure_layouts.h: where one
+// reads what is plain, and where something else reads its result, the value is copied. Ports are texts: "operand 0 of Conv".
+struct LayoutFacts {
+  static constexpr const char *kOperand = "operand", *kResult = "result";
+  static std::string port(const char* kind, std::size_t number, const std::string& op) {
+    return std::string(kind) + " " + std::to_string(number) + " of " + op;
+  }
+
+  std::set<std::string> changed = {};  // ports that have another layout than a plain tensor's
+  std::set<std::string> kept = {};     // operands that are read as they are, and the results are alike
+  std::size_t least_channels = 1;      // values with fewer stay plain
+  double bytes_per_second = 0;         // read and written, by such copies and by copies of parts
+
+  bool changes(const std::string& op, const char* kind, std::size_t number) const {
+    return changed.contains(port(kind, number, op));
+  }
+  bool keeps(const std::string& op, std::size_t operand) const { return kept.contains(port(kOperand, operand, op)); }
+  friend bool operator==(const LayoutFacts&, const LayoutFacts&) = default;
+};
+
 // The contents of a machine file.
 struct MachineDescription {
   std::size_t devices = 1, per_node = 1;
@@ -42,6 +63,7 @@ struct MachineDescription {
   double node_bytes_per_second = std::numeric_limits<double>::infinity();
   double exchange_seconds = 0;                     // that an exchange takes beside its messages
   bool exchanges_beside = true;                    // exchanging needs no time of the device that computes
+  std::optional<LayoutFacts> layouts = {};         // none: all values are plain
   std::optional<NetworkDescription> node = {};     // between the devices of a node; needed if there are several
   std::optional<NetworkDescription> cluster = {};  // between nodes; needed if there are several
   // Collectives of all nodes look at the network: vectors are reduced and gathered within nodes, and go between them around all

@@ -1,5 +1,6 @@
 #include "plans/machines/machine_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-enum class FieldKind { kCount, kRate, kSeconds, kText, kTruth, kObject, kEdges };
+enum class FieldKind { kCount, kRate, kSeconds, kText, kTruth, kObject, kEdges, kTexts };
 
 // A field of the form, which the schema is made from, too. `object`: the kind of object that has the field.
 struct Field {
@@ -46,6 +47,14 @@ constexpr std::array kFields{
           "seconds that each exchange takes beside its messages; without it 0"},
     Field{"devices", "exchanges_beside", FieldKind::kTruth, false, "",
           "whether a device computes while it exchanges; without it true"},
+    Field{"devices", "layouts", FieldKind::kObject, false, "layouts",
+          "kernels with a layout of their own, to which values are changed and back"},
+    Field{"layouts", "changed", FieldKind::kTexts, true, "", "operands and results in this layout: operand 0 of Conv"},
+    Field{"layouts", "kept", FieldKind::kTexts, true, "",
+          "operands that are read in either layout, which results then have: operand 0 of Relu"},
+    Field{"layouts", "least_channels", FieldKind::kCount, true, "", "values with fewer channels (axis 1) are not changed"},
+    Field{"layouts", "bytes_per_second", FieldKind::kRate, true, "",
+          "bytes that a device reads and writes in a second as it changes layouts, and copies parts of values"},
     Field{"links", "node", FieldKind::kObject, false, "network", "between the devices of a node"},
     Field{"links", "cluster", FieldKind::kObject, false, "network",
           "between nodes; all devices of a node share the node's cables"},
@@ -88,6 +97,10 @@ std::string needed_instead(const json& value, FieldKind kind) {
       return value.is_object() ? "" : "an object";
     case FieldKind::kEdges:
       return value.is_array() ? "" : "a list of [from, to, latency, bytes_per_second]";
+    case FieldKind::kTexts:
+      return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); })
+                 ? ""
+                 : "a list of texts";
   }
   return "";
 }
@@ -153,6 +166,10 @@ class Reader {
     if (d.contains("memory")) result.memory = d["memory"];
     if (d.contains("node_bytes_per_second")) result.node_bytes_per_second = d["node_bytes_per_second"];
     result.exchange_seconds = d.value("exchange_seconds", 0.0), result.exchanges_beside = d.value("exchanges_beside", true);
+    if (!d.contains("layouts")) return;
+    const json& l = d["layouts"];
+    result.layouts = {l["changed"].get<std::set<std::string>>(), l["kept"].get<std::set<std::string>>(),
+                      static_cast<std::size_t>(l["least_channels"].get<double>()), l["bytes_per_second"].get<double>()};
   }
 
   void links(const json& l, MachineDescription& result) const {
@@ -239,6 +256,9 @@ json field_schema(const Field& field) {
       schema = {{"type", "array"},
                 {"maxItems", kMostLinks},
                 {"items", {{"type", "array"}, {"minItems", 4}, {"prefixItems", {member, member, from_0, above}}}}};
+      break;
+    case FieldKind::kTexts:
+      schema = {{"type", "array"}, {"items", {{"type", "string"}}}};
   }
   schema["description"] = field.description;
   return schema;
@@ -284,6 +304,11 @@ std::string write_machine(const MachineDescription& d) {
   if (std::isfinite(d.node_bytes_per_second)) devices["node_bytes_per_second"] = d.node_bytes_per_second;
   if (d.exchange_seconds > 0) devices["exchange_seconds"] = d.exchange_seconds;
   if (!d.exchanges_beside) devices["exchanges_beside"] = false;
+  if (d.layouts)
+    devices["layouts"] = {{"changed", d.layouts->changed},
+                          {"kept", d.layouts->kept},
+                          {"least_channels", d.layouts->least_channels},
+                          {"bytes_per_second", d.layouts->bytes_per_second}};
   json links = json::object();
   if (d.node) links["node"] = network_json(*d.node);
   if (d.cluster) links["cluster"] = network_json(*d.cluster);

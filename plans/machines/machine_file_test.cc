@@ -51,6 +51,7 @@ TEST_CASE("a machine that is written is read as it was") {
   const NetworkDescription node{1.0 / 3, 1e9, "ring"};
   MachineDescription shared = make_node(4, {1e12, 1e11}, 1e9, node);
   shared.node_bytes_per_second = 1.0 / 7, shared.exchange_seconds = 0.1 + 0.7, shared.exchanges_beside = false;
+  shared.layouts = {{"operand 0 of Conv"}, {"operand 0 of Relu", "operand 1 of Add"}, 8, 1e9 / 3};
   for (const MachineDescription& d :
        {shared, parse_machine(kExample, "m"), make_node(5, {1e12, 1e11, 1e-6}, 2e9, node),
         make_cluster(3, 2, {1e12, 1e11}, 1e9, node, edges), MachineDescription{.rates = DeviceRates{1, 2}}}) {
@@ -62,6 +63,7 @@ TEST_CASE("a machine that is written is read as it was") {
     REQUIRE(before.rates().bytes_per_second == after.rates().bytes_per_second);
     REQUIRE(before.exchange_seconds() == after.exchange_seconds());
     REQUIRE(before.exchanges_beside() == after.exchanges_beside());
+    REQUIRE(before.description().layouts == after.description().layouts);
     REQUIRE(before.links().size() == after.links().size());
     for (std::size_t n = 0; n < before.links().size(); ++n) REQUIRE(before.links()[n].latency == after.links()[n].latency);
   }
