@@ -5,6 +5,7 @@
 
 #include "optimizer/costs/cost_model.h"
 #include "plans/groups/execution_order.h"
+#include "plans/groups/rearranging.h"
 #include "plans/simulation/block_maker.h"
 
 namespace rewright::plans {
@@ -31,6 +32,7 @@ class Step {
       }
     exchanges_ = exchanges_of(graph, partition, options);
     order_ = execution_order(graph, partition, exchanges_, between_);
+    rearranging_ = rearranging_seconds(machine, graph, partition, options, exchanges_, order_, between_);
     made_.resize(graph.value_count());
     held_ = partition.given;
     for (const GraphOutput& o : graph.outputs()) outputs_.push_back(o.value);
@@ -80,8 +82,9 @@ class Step {
     }
     const std::string label = node.op ? node.op->name() : "opaque";
     const auto between = between_.find(n);
-    const TaskName task = between == between_.end() ? maker.compute_for(label, devices_, choice.seconds, after)
-                                                    : exchanged_between(between->second, choice, maker, after);
+    const TaskName task = between == between_.end()
+                              ? maker.compute_for(label, devices_, choice.seconds + rearranging_[n], after)
+                              : exchanged_between(between->second, choice, maker, after);
     computed_[n] = task;
     // A reindexing that moves nothing is a view of its operand.
     if (node.op && node.outputs.size() == 1 && node.outputs[0] != kNoValue && !node.inputs.empty() &&
@@ -221,6 +224,7 @@ class Step {
   std::map<std::uint32_t, BlockMaker> blocks_;
   std::vector<PlannedExchange> exchanges_;
   ExecutionOrder order_;
+  std::vector<double> rearranging_;  // by node
   std::vector<std::optional<TaskName>> made_;
   std::vector<TaskName> computed_;    // by node
   std::map<ValueId, ValueId> views_;  // of another value
