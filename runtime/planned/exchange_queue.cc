@@ -69,12 +69,14 @@ void ExchangeQueue::exchange_next(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   Tensor result;
   std::exception_ptr failure;
+  const Clock::time_point begin = Clock::now();
   try {
     result = plans::exchanged(e, from, *shared_->processes, &shared_->pool);
   } catch (...) {
     failure = std::current_exception();
   }
   lock.lock();
+  shared_->seconds[next_] += std::chrono::duration<double>(Clock::now() - begin).count();
   exchanging_ = false;
   if (failure) {
     if (!failure_) failure_ = failure;

@@ -29,6 +29,8 @@ struct ExchangesOfRuns {
   std::vector<bool> shrinks;
   // By exchange: its result was waited for as its value was there, in the run before: it is not begun beside computing.
   std::vector<bool> at_once;
+  // By exchange, of all runs: with waiting for the other processes.
+  std::vector<double> seconds;
 };
 
 // Kept by both threads, as one whose message never comes outlives a run that has failed.

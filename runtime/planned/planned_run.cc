@@ -70,6 +70,7 @@ PlannedRun::PlannedRun(LocalProgram program, Communicator& processes, const Back
   exchanges_->processes = processes_;
   exchanges_->beside = beside ? *beside : can_exchange_beside(processes, options.threads);
   exchanges_->at_once.resize(program_.exchanges.size());
+  exchanges_->seconds.resize(program_.exchanges.size());
   for (const plans::LocalExchange& e : program_.exchanges)
     exchanges_->shrinks.push_back(element_count(program_.values[e.to].sizes) < element_count(program_.values[e.from].sizes));
   for (LocalPiece& piece : program_.pieces) {
@@ -81,6 +82,7 @@ PlannedRun::~PlannedRun() = default;
 
 std::vector<Tensor> PlannedRun::run(std::vector<Tensor> inputs) {
   const auto queue = std::make_shared<ExchangeQueue>(exchanges_, readers_);
+  ++runs_;
   for (std::size_t v = 0; v < program_.values.size(); ++v)
     if (program_.values[v].constant) queue->put(v, program_.values[v].constant);
   for (std::size_t i = 0; i < inputs.size(); ++i) queue->put(program_.inputs[i].value, std::move(inputs[i]));
@@ -123,6 +125,14 @@ std::vector<StepProfile> PlannedRun::profile() const {
   for (const auto& piece : pieces_) {
     const std::vector<StepProfile> more = piece->profile();
     steps.insert(steps.end(), more.begin(), more.end());
+  }
+  for (std::size_t e = 0; e < program_.exchanges.size(); ++e) {
+    const LocalValue &from = program_.values[program_.exchanges[e].from], &to = program_.values[program_.exchanges[e].to];
+    StepProfile step{from.name, "(" + std::string(plans::name(program_.exchanges[e].exchange)) + ")"};
+    step.seconds = exchanges_->seconds[e], step.runs = runs_;
+    for (const LocalValue* v : {&from, &to})
+      step.bytes += static_cast<double>(element_count(v->sizes)) * static_cast<double>(byte_size(v->type));
+    steps.push_back(std::move(step));
   }
   return steps;
 }

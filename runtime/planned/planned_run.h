@@ -38,13 +38,15 @@ class PlannedRun {
   // The ports of the program: how inputs and outputs are held.
   const plans::LocalProgram& program() const { return program_; }
   plans::PlanProcesses& processes() const { return *processes_; }
-  std::size_t peak_bytes() const;            // of intermediate values in the pieces, of the largest one
-  std::vector<StepProfile> profile() const;  // of all pieces
+  std::size_t peak_bytes() const;  // of intermediate values in the pieces, of the largest one
+  // Of all pieces, if the sessions were to profile, and of the exchanges between them, with waiting for other processes.
+  std::vector<StepProfile> profile() const;
 
  private:
   plans::LocalProgram program_;
   std::shared_ptr<plans::PlanProcesses> processes_;
   std::vector<std::unique_ptr<Session>> pieces_;
+  int runs_ = 0;
   std::vector<int> readers_;                    // of each value: pieces, exchanges and outputs
   std::shared_ptr<ExchangesOfRuns> exchanges_;  // shared with the thread that exchanges
 };

@@ -30,7 +30,7 @@ struct BenchOptions {
   std::string device = "cpu", seconds = "5s";
   MathClass math = MathClass::kReassociates;
   KernelChoice kernels = KernelChoice::kEstimated;
-  bool check_kernels = false;
+  bool check_kernels = false, profile = false;
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -167,10 +167,14 @@ std::vector<double> time_rounds(const std::function<void()>& run, double seconds
   return rounds;
 }
 
-// The work of each process in a round.
-std::function<void()> prepared_run(const plans::Plan& plan, PlannedBench bench, const BenchOptions& options,
-                                   const Backend& backend, Communicator& processes) {
-  const SessionOptions session{.threads = thread_count(options.common), .kernels = options.kernels};
+// A process's work in a round; without steps: a pipeline's.
+struct PreparedRun {
+  std::function<void()> run;
+  std::function<std::vector<StepProfile>()> profile = [] { return std::vector<StepProfile>(); };
+};
+PreparedRun prepared_run(const plans::Plan& plan, PlannedBench bench, const BenchOptions& options, const Backend& backend,
+                         Communicator& processes) {
+  const SessionOptions session{.threads = thread_count(options.common), .profile = options.profile, .kernels = options.kernels};
   runtime::PlannedGraph& planned = bench.planned;
   if (plan.pipeline) {
     plans::PipelineProgram program = pipeline_program(plan, planned.graph, planned.replaced, processes.rank());
@@ -178,17 +182,17 @@ std::function<void()> prepared_run(const plans::Plan& plan, PlannedBench bench, 
     const auto run = std::make_shared<runtime::PipelineRun>(std::move(program), processes, backend, session);
     for (std::size_t i = 0; i < bench.inputs.size(); ++i)
       if (!run->needs(i)) bench.inputs[i] = {};
-    return [run, inputs = std::move(bench.inputs)] {
+    return {[run, inputs = std::move(bench.inputs)] {
       run->begin_anew();
       run->run(inputs);
-    };
+    }};
   }
   plans::LocalProgram program = local_program(plan, planned.graph, planned.replaced, processes.rank());
   planned = {};
   const auto run = std::make_shared<runtime::PlannedRun>(std::move(program), processes, backend, session);
   for (std::size_t i = 0; i < bench.inputs.size(); ++i)
     bench.inputs[i] = plans::own_part(bench.inputs[i], run->program().inputs[i], run->processes());
-  return [run, inputs = std::move(bench.inputs)] { run->run(inputs); };
+  return {[run, inputs = std::move(bench.inputs)] { run->run(inputs); }, [run] { return run->profile(); }};
 }
 
 void require_bench_with_plan(const BenchOptions& options) {
@@ -205,15 +209,16 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
   const plans::Plan plan = runtime::read_plan_together(processes, options.plan, "");
   PlannedBench bench = planned_bench(plan, file, options.common.seed);
   require_proved(plan, bench.planned, processes, options.plan);
+  if (options.profile && plan.pipeline) throw Error(ErrorCode::kUsage, "--profile is for plans without stages", options.plan);
   if (!options.machine.empty() && !plan.pipeline) throw Error(ErrorCode::kUsage, "--as-on is for pipelines", options.plan);
   const Backend& backend = find_backend(options.device, options.math);
   std::optional<plans::Machine> machine;
   std::optional<runtime::WaitingBackend> waiting;
   if (!options.machine.empty()) waiting.emplace(backend, machine.emplace(plans::read_machine(options.machine)));
-  const std::function<void()> run =
+  const PreparedRun prepared =
       prepared_run(plan, std::move(bench), options, waiting ? static_cast<const Backend&>(*waiting) : backend, processes);
   const std::uint64_t before = processes.bytes_sent();
-  const std::vector<double> rounds = time_rounds(run, parse_seconds(options.seconds), processes);
+  const std::vector<double> rounds = time_rounds(prepared.run, parse_seconds(options.seconds), processes);
   double bytes[] = {static_cast<double>(processes.bytes_sent() - before) / static_cast<double>(rounds.size() + 1)};
   processes.sum(std::span<double>(bytes));
   if (processes.rank() != 0) return kDone;
@@ -223,6 +228,8 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
        << rounds.size() << " rounds\n  " << median * 1e3 << " ms (" << low * 1e3 << " to " << high * 1e3 << "), "
        << bytes[0] / 1e6 << " MB sent\n";
   say(options.common, text.str());
+  if (options.profile)
+    say(options.common, profile_table(prepared.profile(), make_device("cpu", thread_count(options.common))->roofline()));
   nlohmann::json model{{"path", file},         {"median_ms", median * 1e3},           {"p10_ms", low * 1e3},
                        {"p90_ms", high * 1e3}, {"min_ms", quantile(rounds, 0) * 1e3}, {"per_second", 1 / median}};
   write_json(options.common, {{"rounds", rounds.size()},
@@ -236,6 +243,8 @@ int bench_plan(const BenchOptions& options, Communicator& processes) {
 }
 
 int bench_command(const BenchOptions& options) {
+  if (options.plan.empty() && options.profile)
+    throw Error(ErrorCode::kUsage, "--profile needs a plan", {}, "run --profile is for models");
   if (options.plan.empty() && !options.machine.empty())
     throw Error(ErrorCode::kUsage, "--as-on is about the processes of a plan", {}, "--plan names it");
   if (!options.plan.empty()) return run_in_processes([&](Communicator& processes) { return bench_plan(options, processes); });
@@ -286,6 +295,8 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
                    "with --plan of a pipeline: each task takes at least the time that a device of this machine needs, so that "
                    "processes which share cores are timed as if they did not")
       ->type_name("FILE.json");
+  command->add_flag("--profile", o.profile,
+                    "with --plan: print the time of each step of the first process, and of its exchanges with the waiting");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);
   add_check_kernels(*command, o.check_kernels);
