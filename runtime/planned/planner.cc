@@ -36,9 +36,12 @@ std::vector<double> node_seconds(const Partition& partition) {
 // A second search counts exchanges so, of so many strategies.
 constexpr double kExchangingBeside = 0.3;
 constexpr std::size_t kTriedAgain = 2;
-// The share and limits of the seconds of a partition that is found quickly; the least for an integer program, and among so many
-// strategies what is left is shared.
-constexpr double kQuickParts = 25, kLeastQuick = 0.25, kMostQuick = 2, kLeastProgram = 0.5;
+// The most seconds of a partition that is found quickly, in any budget, so that a larger one begins as a smaller one does; the
+// least for an integer program, and among so many strategies what is left is shared.
+constexpr double kQuick = 0.25, kLeastProgram = 0.5;
+// So many strategies, which people choose by hand, are tried in any case while a plan can still be proved in the budget.
+constexpr std::size_t kByHand = 4;
+constexpr double kStillProved = 0.75;  // of the budget
 constexpr std::size_t kSharers = 4;
 constexpr double kRounding = 1e-9;  // of a step
 
@@ -107,6 +110,7 @@ class Planner {
     const plans::Refined better = refine(machine_, work.graph, found.partition, *found.choices, found.options, groups, limits);
     from.proved_best = from.proved_best && !better.timed_out;
     if (!(better.seconds < from.plan.predicted->seconds)) return from;
+    found.partition = better.partition;  // another refinement goes on from here
     Candidate result = simulated(work, better.partition, found.options, found.groups);
     result.plan.recomputed = from.plan.within ? from.plan.within->recomputed : from.plan.recomputed;
     result.proved_best = from.proved_best, result.number = from.number;
@@ -364,11 +368,13 @@ class Search {
 
   // Shares of the time that is given: by when each part of the search ends.
   FoundPlan run() {
-    try_quickly(0.45 * search_.seconds);
-    try_all(0.6 * search_.seconds);
-    try_again(0.7 * search_.seconds);
-    const double bound = planner_.lower_bound(search_.seconds / 8, has_groups());
-    refine_best(0.9 * search_.seconds);
+    try_quickly(0.4 * search_.seconds);
+    refine_best(0.5 * search_.seconds, search_.seed);
+    try_all(0.65 * search_.seconds);
+    try_again(0.72 * search_.seconds);
+    const double bound =
+        planner_.lower_bound(std::clamp(0.8 * search_.seconds - elapsed(), 0.0, search_.seconds / 8), has_groups());
+    refine_best(0.9 * search_.seconds, search_.seed + 1);
     if (!best_) refuse();
     result_.plan = std::move(best_->plan);
     PlanPrediction& found = *result_.plan.predicted;  // of the same times, added in another order
@@ -383,11 +389,11 @@ class Search {
   // Every kind, as is found in little time: so none of them is better than what the search ends with, as far as it gets. Then
   // those that are best begin.
   void try_quickly(double until) {
-    const double seconds = std::clamp(search_.seconds / kQuickParts, kLeastQuick, kMostQuick);
-    for (const Levels& levels : wanted_)
-      if (!best_ || elapsed() < until) consider(levels, {seconds, 1, true});
+    for (std::size_t k = 0; k < wanted_.size(); ++k)
+      if (!best_ || elapsed() < (k < kByHand ? std::max(until, kStillProved * search_.seconds) : until))
+        consider(wanted_[k], {kQuick, 1, true});
     for (const std::string& strategy : best_strategies(kTriedAgain))
-      if (elapsed() < until) consider(levels_of(strategy), {seconds, kExchangingBeside, true});
+      if (elapsed() < until) consider(levels_of(strategy), {kQuick, kExchangingBeside, true});
     const auto place = [&](const Levels& levels) {
       const auto known = result_.strategies.find(name_of(levels));
       return known == result_.strategies.end() ? std::numeric_limits<double>::infinity() : known->second;
@@ -425,12 +431,14 @@ class Search {
     return result;
   }
 
-  void refine_best(double until) {
+  void refine_best(double until, unsigned seed) {
     if (!best_ || elapsed() >= until) return;
     const plans::RefineLimits limits{
-        .moves = search_.moves, .seconds = until - elapsed(), .seed = search_.seed, .most_plans = search_.most_plans};
+        .moves = search_.moves, .seconds = until - elapsed(), .seed = seed, .most_plans = search_.most_plans};
+    const bool was_proved = std::exchange(best_->proved_best, true);
     best_ = planner_.refined(std::move(*best_), limits, search_.strategy == "auto");
     result_.timed_out |= !best_->proved_best;
+    best_->proved_best = best_->proved_best && was_proved;
     const double step = best_->plan.predicted->seconds;
     double& known = result_.strategies.try_emplace(best_->plan.strategy, step).first->second;
     known = std::min(known, step);
@@ -507,41 +515,6 @@ void consider_pipelines(const PlannedGraph& planned, const Machine& machine, con
 
 }  // namespace
 
-namespace {
-
-// Why the plan is not proved; empty if it is.
-std::string open_question(FoundPlan& found, const PlannedGraph& planned) {
-  if (found.plan.pipeline) return {};
-  const auto begin = std::chrono::steady_clock::now();
-  const PlannedGraph divided = divided_by(found.plan, planned);
-  const plans::PlanCheck proof = check_plan(found.plan, divided.graph, divided.replaced);
-  found.rules = proof.rules;
-  found.proof_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return proof.proved ? "" : proof.reason;
-}
-
-}  // namespace
-
-FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search) {
-  // To prove all cuts that there are takes longer than most searches need. Few are not proved in the end.
-  PlanChoices proposed(machine, is_step(planned), false);
-  FoundPlan result;
-  try {
-    result = search_plan(planned, machine, search, proposed);
-    if (open_question(result, planned).empty()) return result;
-  } catch (const Error& e) {  // parts by a cut that is none fit nowhere
-    if (e.code() != ErrorCode::kBadInput && e.code() != ErrorCode::kUnsupported) throw;
-  }
-  PlanChoices proved(machine, is_step(planned));
-  PlanSearch again = search;
-  again.seconds = std::max(search.seconds / 2, search.seconds - result.search_seconds);
-  FoundPlan other = search_plan(planned, machine, again, proved);
-  other.search_seconds += result.search_seconds;
-  other.proof_seconds += result.proof_seconds;
-  prove_plan(other, planned);
-  return other;
-}
-
 FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const PlanSearch& search, PlanChoices& choices) {
   if (is_pipeline(search.strategy)) return find_pipeline(planned, machine, search);
   Search searching(planned, machine, search, choices);
@@ -556,11 +529,6 @@ FoundPlan search_plan(const PlannedGraph& planned, const Machine& machine, const
   if (search.strategy == "auto") consider_pipelines(planned, machine, search, searching.elapsed(), !problem, result);
   if (problem && !result.plan.pipeline) throw *problem;
   return result;
-}
-
-void prove_plan(FoundPlan& found, const PlannedGraph& planned) {
-  const std::string question = open_question(found, planned);
-  if (!question.empty()) throw Error(ErrorCode::kUnsupported, "the plan was not proved, and is not written: " + question);
 }
 
 }  // namespace rewright::runtime

@@ -46,6 +46,10 @@ struct FoundPlan {
 // Throws Error(kUsage) for a strategy that there is not, Error(kMissing) if nothing fits into the machine's memory, and
 // Error(kUnsupported) if the plan is not proved.
 FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search);
+// With choices whose cuts may not be proved yet. Where the best plan's are not, the best plan is taken that was found before it
+// and is proved, or one by a search in what is left of the budget, in which each cut is proved before it is tried.
+FoundPlan find_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search,
+                    PlanChoices& proposed);
 // The two parts of it, for several machines with the same devices: the plan is not proved yet, unless it is a pipeline.
 FoundPlan search_plan(const PlannedGraph& planned, const plans::Machine& machine, const PlanSearch& search,
                       PlanChoices& choices);

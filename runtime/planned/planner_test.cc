@@ -149,6 +149,41 @@ TEST_CASE("planner: without time there is a plan, proved, and no strategy that w
   }
 }
 
+TEST_CASE("planner: a search whose cuts are not proved begins anew with those that are") {
+  RandomGraph g(2);
+  Node unknown;
+  unknown.opaque_reason = "unknown";
+  unknown.inputs = {node(g.graph, "Tanh", {g.input({64, 64})}).at(0)};
+  Value value;
+  value.type = {DataType::kFloat, {64, 64}};
+  unknown.outputs = {g.graph.add_value(value)};
+  const ValueId between = unknown.outputs[0];
+  g.graph.add_raw(unknown);
+  g.graph.add_output("y", node(g.graph, "MatMul", {between, g.constant({64, 64})}).at(0));
+  PlannedGraph planned;
+  planned.graph = g.graph;
+  planned.data = {g.graph.inputs()[0]};
+  // A cut of the node that nobody knows, which saves almost all of the time and is none.
+  plans::NodeChoice all = plans::whole_choice(unknown), wrong = all;
+  all.seconds = 1;
+  wrong.cut = plans::Cut{64, {{plans::Share::Kind::kCut, 0, 1}}, {{plans::Share::Kind::kCut, 0, 1}}, {}};
+  wrong.needs[0].holding = wrong.gives[0] = plans::cut_along(0, 1, 64, 2, 64);
+  const Machine machine = one_node(2, 1e9);
+  PlanChoices proposed(machine, false, false);
+  proposed.among(2, 1, false).add_opaque("unknown", {all, wrong});
+  const PlanSearch search{.strategy = "tensor", .seconds = 10, .moves = 20, .most_plans = 0};
+  const FoundPlan unproved = search_plan(planned, machine, search, proposed);
+  REQUIRE(unproved.plan.cuts.at(1));
+  FoundPlan refused = unproved;
+  CHECK_THROWS_AS(prove_plan(refused, planned), Error);
+  const FoundPlan found = find_plan(planned, machine, search, proposed);
+  CHECK(found.proved);
+  CHECK(found.rules > 0);
+  CHECK_FALSE(found.plan.cuts.at(1));
+  CHECK(found.plan.cuts.at(2));
+  CHECK(check_plan(found.plan, planned.graph, planned.replaced).proved);
+}
+
 TEST_CASE("planner: strategies are levels, and those that there are not are refused") {
   for (const std::string name : {"data", "zero+tensor"}) CHECK(name_of(levels_of(name)) == name);
   CHECK(wanted_levels("tensor", false, false).size() == 1);

@@ -32,13 +32,14 @@ std::vector<Levels> wanted_levels(const std::string& strategy, bool has_groups, 
   require_known(given.outer);
   if (strategy != "auto") return {given};
   std::vector<Levels> result;
-  // First, a plan that is found in little time.
+  // First those that people choose by hand, of which a plan is found in little time: data parallelism, Megatron's cuts,
+  // Krizhevsky's hybrid.
   if (has_groups)
-    result = {{"data", ""},       {"zero", ""},     {"data", "auto"}, {"data", "data"},
-              {"data", "tensor"}, {"data", "zero"}, {"auto", "auto"}};
-  for (const std::string& one : strategies()) {
+    result = {{"data", ""},     {"data", "tensor"}, {"zero", ""},    {"data", "data"},
+              {"data", "auto"}, {"data", "zero"},   {"auto", "auto"}};
+  for (const std::string one : {"data", "tensor", "zero", "spatial", "auto"}) {
     const bool is_there = has_groups && (one == "data" || one == "zero");
-    if (one != "hybrid" && !is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
+    if (!is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
   }
   return result;
 }
