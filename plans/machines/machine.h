@@ -33,8 +33,8 @@ struct DeviceRates {
   }
 };
 
-// Kernels that compute in a layout of their own (channels in blocks), measured by runtime/planned/measure_layouts.h: where one
-// reads what is plain, and where something else reads its result, the value is copied. Ports are texts: "operand 0 of Conv".
+// Kernels that compute in a layout of their own (channels in blocks): where one reads what is plain, and where something else
+// reads its result, the value is copied (plans/groups/rearranging.h). Ports are texts: "operand 0 of Conv".
 struct LayoutFacts {
   static constexpr const char *kOperand = "operand", *kResult = "result";
   static std::string port(const char* kind, std::size_t number, const std::string& op) {
