@@ -83,8 +83,9 @@ inline constexpr std::size_t kMilestones = 3;
 // Saturation: each region becomes an e-graph, from which the cheapest choice is put back.
 //
 // Auto: first each region is saturated, and also cleaned up (rewrites that gain at once), and the better result counts; then
-// saturation alone, until nothing is gained; then saturation and backtracking, with the better result for each region. Rules that
-// are `later` come last: from what was found, backtracking takes a few steps with all rules, in a seventh of the work before.
+// saturation alone, until nothing is gained; then saturation and backtracking, with the better result for each region. Rules
+// that are `later` come last: from what was found, backtracking takes a few steps with all rules, in a seventh of the work
+// before.
 //
 // Deterministic for the same graph, rules, options and costs, unless time or memory runs out.
 SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options);
