@@ -113,6 +113,8 @@ def generated(engine, prompt, count):
 def generate(engine, prompt, count):
     start = time.perf_counter()
     tokens, times = generated(engine, prompt, count)
+    if not tokens:
+        raise RuntimeError("no token came")
     each = (times[-1] - times[0]) / max(1, len(tokens) - 1)
     return {"tokens": tokens, "prompt_seconds": times[0] - start, "step_seconds": each, "peak_bytes": peak_bytes()}
 

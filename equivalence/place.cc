@@ -173,7 +173,7 @@ std::optional<std::pair<Graph, Graph>> as_graphs(const Joint& joint, Walk& walk,
     if (inputs.try_emplace(id, types.size()).second) types.push_back(value.type);
     return true;
   };
-  // What is a number in all runs is none that may be chosen: one of the graphs may have it as a constant.
+  // A number that is one in all runs may not be chosen: one of the graphs may have it as a constant.
   std::map<ValueId, ValueId> constants;
   const auto add_constant = [&](ValueId id) {
     const ValueId constant = walk.constant_like(id);

@@ -1,4 +1,4 @@
-// What a folder with a proof has beside its equations.
+// Files of a folder with a proof, beside its equations.
 #pragma once
 
 #include <filesystem>

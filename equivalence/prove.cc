@@ -169,7 +169,7 @@ class Prover {
     }
   }
 
-  // What the first model computes from constants, and is one number: rows of zeros, wherever they are taken from.
+  // Values that the first model computes from constants, and that are one number: rows of zeros, wherever they are taken from.
   void settle_fills() {
     const std::vector<bool> constant = joint_.graph().constant_values();
     for (std::size_t n = 0; n < joint_.first_nodes() && !ended(); ++n) {

@@ -166,7 +166,7 @@ bool has_exact_elements(const Value& value) {
   return value.shape_known && (is_integer(value.type.type) || value.type.type == DataType::kBool);
 }
 
-// What operators make of constants of integers and truth values is a constant, too: their elements are exact.
+// Operators on constants of integers and truth values make constants, too: their elements are exact.
 Graph with_computed_integers(Graph graph) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   for (const auto& node : nodes) {

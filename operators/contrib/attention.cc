@@ -208,11 +208,19 @@ Results rotary_embedding_of_three(ContribNode& n, std::string& reason) {
   const ValueId x = heads_to_rotate(n);
   const std::vector<std::int64_t> sections = n.source.integers("mrope_section");
   const Index half = n.shape(2)[1];
+  constexpr std::int64_t kMostPairs = 1 << 16;
   n.require(half.is_constant(), "the size of its tables is not known");
-  n.require(sections.size() == 3 && std::ranges::all_of(sections, [](std::int64_t s) { return s >= 0; }) &&
+  if (half.value() > kMostPairs) {
+    reason = "its heads are too large";
+    return std::nullopt;
+  }
+  n.require(sections.size() == 3 &&
+                std::ranges::all_of(sections, [&](std::int64_t s) { return s >= 0 && s <= half.value(); }) &&
                 sections[0] + sections[1] + sections[2] == half.value(),
             "mrope_section must have three numbers that add up to " + half.to_string());
   n.require_rank(1, 3);
+  n.require_equal(n.shape(1)[0], 3, "axis 0 of its positions");
+  n.require_equal(n.shape(3)[1], half, "the width of its sines");
   const std::int64_t layout = n.source.integer("mrope_layout", 0);
   n.require(layout == 0 || layout == 1, "mrope_layout is " + std::to_string(layout) + ", must be 0 or 1");
   const auto stream_of = [&](std::int64_t i) {

@@ -31,7 +31,7 @@ ValueId attended(ContribNode& n, const Attended& a);
 // Rotary position embeddings (Su et al., arXiv:2104.09864) of x [batch, heads, length, size] at `positions` [batch or 1,
 // length], with the tables of cosines and sines [positions, half of the rotated size]. Further elements stay as they are.
 ValueId rotated(ContribNode& n, ValueId x, ValueId positions, ValueId cosines, ValueId sines, bool is_interleaved);
-// The same with the tables' rows at the positions, [batch or 1, length, half of the rotated size].
+// Likewise, with the tables' rows at the positions, [batch or 1, length, half of the rotated size].
 ValueId rotated_by(ContribNode& n, ValueId x, ValueId cosines, ValueId sines, bool is_interleaved);
 
 }  // namespace rewright::operators

@@ -14,6 +14,7 @@ ValueId as_floats(ContribNode& n, std::size_t i) { return n.b.cast(n.input(i), D
 
 // Rows divided by their root mean square, times `scale`, which is broadcast; kNoGradient: 1.
 ValueId root_mean_square(ContribNode& n, ValueId x, ValueId scale, double epsilon) {
+  n.require(!n.b.shape_of(x).empty(), "an operand has no axes");
   const ValueId ones = n.b.filled({n.b.type_of(x).type, {n.b.shape_of(x).back()}}, 1);
   const ValueId y = n.b.add("RMSNormalization", {x, ones}, {{"axis", Index(-1)}, {"epsilon", Real(epsilon)}});
   return scale == kNoGradient ? y : n.b.add("Mul", {y, scale});
@@ -121,7 +122,7 @@ Results post_mix(ContribNode& n, std::string&) {
 // g * value, g = sigmoid(sign(d) sqrt(max(|d|, 1e-6))), d = sum(norm(key) norm(query)) / sqrt(size).
 Results engram_gate(ContribNode& n, std::string&) {
   constexpr double kLeast = 1e-6;
-  n.require_rank(0, 4), n.require_rank(2, 3);
+  n.require_rank(0, 4), n.require_rank(1, 4), n.require_rank(2, 3);
   const Indices shape = n.shape(0);
   n.require(shape[3].is_constant() && shape[3].value() > 0, "the number of its columns is not known");
   const double epsilon = n.source.real("epsilon", 1e-5f);

@@ -156,7 +156,9 @@ Procedure::KnownTypes infer_linear_attention(const OnnxAttributes& source, const
   const Sizes &q = inputs[0]->sizes, &v = inputs[2]->sizes;
   if (q.size() != 3 || v.size() != 3) return {std::nullopt, std::nullopt};
   const std::int64_t key = q[2] < 0 ? -1 : q[2] / form.query_heads, value = v[2] < 0 ? -1 : v[2] / form.heads;
-  const std::int64_t columns = value < 0 ? -1 : value * std::max(form.query_heads, form.heads);
+  std::int64_t columns = -1;
+  if (value >= 0 && __builtin_mul_overflow(value, std::max(form.query_heads, form.heads), &columns))
+    return {std::nullopt, std::nullopt};
   const DataType state = inputs.size() > 3 && inputs[3] ? inputs[3]->type : inputs[0]->type;
   return {{{inputs[0]->type, {q[0], q[1], columns}}}, {{state, {q[0], form.heads, key, value}}}};
 }

@@ -199,7 +199,7 @@ class FaultFinder {
   std::optional<Graph> shown_by(const Graph& region, const std::string& rule, Fault& fault) {
     const std::optional<std::uint32_t> number = index_.find(rule);
     if (!number) return std::nullopt;
-    const RuleIndex alone({index_.rules()[*number]}, index_.options());
+    const RuleIndex alone = RuleIndex({index_.rules()[*number]}, index_.options()).widened();
     const std::vector<bool> constant = region.constant_values();
     std::size_t looked_at = 0;
     for (const Match& match : Matcher(alone).find(MatchedGraph(region, index_.options().for_training))) {

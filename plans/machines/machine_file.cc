@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <utility>
 
 #include "base/error.h"
@@ -168,6 +169,11 @@ class Reader {
     result.exchange_seconds = d.value("exchange_seconds", 0.0), result.exchanges_beside = d.value("exchanges_beside", true);
     if (!d.contains("layouts")) return;
     const json& l = d["layouts"];
+    static const std::regex kChanged("(operand|result) [0-9]+ of \\S+"), kKept("operand [0-9]+ of \\S+");
+    for (const auto& [key, form] : {std::pair("changed", &kChanged), std::pair("kept", &kKept)})
+      for (const json& port : l[key])
+        if (!std::regex_match(port.get<std::string>(), *form))
+          throw bad("must be as \"operand 0 of Conv\", and is " + shown(port), std::string("devices.layouts.") + key);
     result.layouts = {l["changed"].get<std::set<std::string>>(), l["kept"].get<std::set<std::string>>(),
                       static_cast<std::size_t>(l["least_channels"].get<double>()), l["bytes_per_second"].get<double>()};
   }

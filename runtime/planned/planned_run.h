@@ -39,7 +39,7 @@ class PlannedRun {
   const plans::LocalProgram& program() const { return program_; }
   plans::PlanProcesses& processes() const { return *processes_; }
   std::size_t peak_bytes() const;  // of intermediate values in the pieces, of the largest one
-  // Of all pieces, if the sessions were to profile, and of the exchanges between them, with waiting for other processes.
+  // Steps of all pieces, if the sessions were to profile, and of the exchanges between them, with waiting for other processes.
   std::vector<StepProfile> profile() const;
 
  private:

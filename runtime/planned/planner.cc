@@ -102,7 +102,7 @@ class Planner {
   // of all strategies.
   Candidate refined(Candidate from, const plans::RefineLimits& limits, bool to_any) {
     Found& found = found_.at(from.number);
-    const auto allowed = found.options.allowed;
+    const auto allowed = found.level ? found.options.allowed : holdings_of(from.plan.strategy, planned_);
     if (to_any && !found.level) found.options.allowed = holdings_of("auto", planned_);
     const Work work = found.work();
     plans::StepGroups groups;

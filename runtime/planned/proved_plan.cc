@@ -31,17 +31,21 @@ std::string open_question(FoundPlan& found, const PlannedGraph& planned) {
   return proof.proved ? "" : proof.reason;
 }
 
-// Where the best plan is not proved, the best of those that were found before it and that are, as long as there is time.
+// If the best plan is not proved: the best of those that were found before it and that are, as long as there is time.
 std::optional<FoundPlan> next_best(const FoundPlan& best, const PlannedGraph& planned, const std::function<bool()>& has_time) {
   std::vector<const Plan*> plans;
   for (const Plan& plan : best.tried) plans.push_back(&plan);
   std::ranges::stable_sort(plans, {}, [](const Plan* plan) { return plan->predicted->seconds; });
   FoundPlan result = best;
   for (const Plan* plan : plans) {
-    if (!has_time()) return std::nullopt;
+    if (plan != plans.front() && !has_time()) return std::nullopt;
     result.plan = *plan;
     result.plan.predicted->lower_bound = std::min(best.plan.predicted->lower_bound, plan->predicted->seconds);
-    if (open_question(result, planned).empty()) return result;
+    if (!open_question(result, planned).empty()) continue;
+    // Times of plans that are not proved are no times of strategies.
+    std::erase_if(result.strategies, [&](const auto& s) { return s.second < plan->predicted->seconds; });
+    result.strategies[plan->strategy] = plan->predicted->seconds;
+    return result;
   }
   return std::nullopt;
 }
@@ -71,7 +75,7 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
   if (other && left() < kLeastSearch) return std::move(*other);
   PlanChoices proved(machine, is_step(planned));
   PlanSearch again = search;
-  again.seconds = std::max(0.0, left());
+  again.seconds = std::max(kLeastSearch, left());
   const double searched = search.seconds - left() - result.proof_seconds;
   FoundPlan found;
   try {
@@ -79,7 +83,8 @@ FoundPlan find_plan(const PlannedGraph& planned, const Machine& machine, const P
     found.search_seconds += searched, found.proof_seconds += result.proof_seconds;
     prove_plan(found, planned);
   } catch (const Error& e) {
-    if (!other || (e.code() != ErrorCode::kMissing && e.code() != ErrorCode::kUnsupported)) throw;
+    if (!other || (e.code() != ErrorCode::kMissing && e.code() != ErrorCode::kUnsupported && e.code() != ErrorCode::kBadInput))
+      throw;
     return std::move(*other);
   }
   const auto seconds = [](const FoundPlan& f) { return f.plan.predicted->seconds_alone.value_or(f.plan.predicted->seconds); };

@@ -65,7 +65,7 @@ TEST_CASE("reductions over axes with others between them") {
   static constexpr const char* kOperators[] = {"ReduceSum",  "ReduceMax", "ReduceMin",
                                                "ReduceMean", "ReduceL1",  "ReduceLogSumExp"};
   static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kFloat, DataType::kHalf,
-                                        DataType::kInt64};
+                                        DataType::kInt64, DataType::kInt32,  DataType::kInt8};
   for (unsigned seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     rewright::testing::GraphBuilder b(seed);

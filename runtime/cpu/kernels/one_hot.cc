@@ -37,13 +37,18 @@ class OneHotKernel final : public Kernel {
   template <class T, class I>
   void fill(const Call& call) const {
     constexpr double kElements = 8;  // a nanosecond
+    constexpr Count kColumns = 4096;
     const auto* const values = reinterpret_cast<const T*>(call.inputs[1]);
     const auto* const indices = reinterpret_cast<const I*>(call.inputs[0]);
-    const Count part = y_.size * y_.after;
-    call.workers.for_each(y_.before, static_cast<double>(y_.before * part) / kElements, [&](Count b, int) {
+    const Count part = y_.size * y_.after, pieces = (y_.after + kColumns - 1) / kColumns;
+    call.workers.for_each(y_.before * pieces, static_cast<double>(y_.before * part) / kElements, [&](Count n, int) {
+      const Count b = n / pieces, first = n % pieces * kColumns, last = std::min(first + kColumns, y_.after);
       T* const y = reinterpret_cast<T*>(call.outputs[0]) + b * part;
-      std::fill_n(y, part, values[0]);
-      for (Count k = 0; k < y_.after; ++k) {
+      if (pieces == 1)
+        std::fill_n(y, part, values[0]);
+      else
+        for (Count row = 0; row < y_.size; ++row) std::fill(y + row * y_.after + first, y + row * y_.after + last, values[0]);
+      for (Count k = first; k < last; ++k) {
         auto hot = static_cast<Count>(indices[b * y_.after + k]);
         if (hot < 0) hot += y_.size;
         if (hot >= 0 && hot < y_.size) y[hot * y_.after + k] = values[1];

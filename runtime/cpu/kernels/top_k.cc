@@ -63,9 +63,12 @@ class TopKKernel final : public Kernel {
     const auto* const x = reinterpret_cast<const Bits*>(call.inputs[0]);
     if (s_.x.after == 1)
       return call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) { run_row(call, row, x + row * s_.x.size); });
-    const std::int64_t blocks = (s_.x.after + kColumns - 1) / kColumns;
-    call.workers.for_each(s_.x.before * blocks, nanoseconds,
-                          [&](std::int64_t n, int) { run_columns(call, n / blocks, n % blocks * kColumns, x); });
+    const std::int64_t columns = std::clamp<std::int64_t>(rows / std::max(call.workers.threads(), 1), 1, kColumns);
+    const std::int64_t blocks = (s_.x.after + columns - 1) / columns;
+    call.workers.for_each(s_.x.before * blocks, nanoseconds, [&](std::int64_t n, int) {
+      const std::int64_t first = n % blocks * columns;
+      run_columns(call, n / blocks, first, std::min(columns, s_.x.after - first), x);
+    });
   }
 
  private:
@@ -140,9 +143,9 @@ class TopKKernel final : public Kernel {
   Bits flip_bits() const { return s_.largest ? static_cast<Bits>(~Bits{0}) : Bits{0}; }
 
   // Some columns of a matrix, which first become rows.
-  void run_columns(const Call& call, std::int64_t matrix, std::int64_t first, const Bits* x) const {
+  void run_columns(const Call& call, std::int64_t matrix, std::int64_t first, std::int64_t count, const Bits* x) const {
     static thread_local std::vector<Bits> columns;
-    const std::int64_t size = s_.x.size, count = std::min(kColumns, s_.x.after - first);
+    const std::int64_t size = s_.x.size;
     columns.resize(static_cast<std::size_t>(count * size));
     const Bits* const from = x + matrix * size * s_.x.after + first;
     if (loops_.transpose != nullptr)

@@ -249,9 +249,9 @@ Graph with_known_conditions(Graph graph, const PlanOptions& options) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   graph.drop_nodes_from(0);
   for (const auto& node : nodes) {
-    const ValueId result = node->outputs.empty() ? kNoValue : node->outputs[0];
-    if (result != kNoValue && conditions.contains(result) && folded[result])
-      graph.set_constant(result, folded[result]);
+    const bool is_known = node->outputs.size() == 1 && conditions.contains(node->outputs[0]) && folded[node->outputs[0]];
+    if (is_known)
+      graph.set_constant(node->outputs[0], folded[node->outputs[0]]);
     else
       graph.add_shared(node);
   }

@@ -216,7 +216,7 @@ int BoxCompiler::emit_reduction(const Element& e, int block) {
   return add(block, std::move(i));
 }
 
-// Where the output has an axis between those of a reduction, only the innermost of these step through memory as one. These are
+// If the output has an axis between those of a reduction, only the innermost of these step through memory as one. These are
 // then reduced as rows in a block of their own: all at once, the rows of an element would have to be copied side by side.
 void BoxCompiler::reduce_in_two(int child) {
   using In = Instruction::Kind;

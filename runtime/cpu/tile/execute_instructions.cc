@@ -222,8 +222,8 @@ void Executor<R>::load(Context& c, int b, int r, const Tile& tile, bool must_cop
   if (const Count rows = same ? square_rows(i.affine, tile) : 0; rows > 0)
     return loops.transpose(d, reinterpret_cast<const T*>(source), i.affine.coefficient(tile.variables.back()), rows,
                            tile.extents.back());
-  if (const std::size_t rank = tile.variables.size();
-      rank >= 2 && tile.extents[rank - 1] > 1 && i.affine.coefficient(tile.variables[rank - 1]) == 0)
+  if (const std::size_t rank = tile.variables.size(); rank >= 2 && tile.extents[rank - 1] > 1 && tile.extents[rank - 2] > 1 &&
+                                                      i.affine.coefficient(tile.variables[rank - 1]) == 0)
     return load_spread(d, source, type, i.affine, tile, loops);
   const auto* const elements = reinterpret_cast<const T*>(source);
   if (same && !tile.extents.empty() && tile.extents.back() <= kShortRow)

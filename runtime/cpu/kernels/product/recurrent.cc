@@ -251,7 +251,7 @@ class RecurrentNode final : public Executable {
   static constexpr std::size_t kX = 0, kW = 1, kR = 2, kBias = 3, kLengths = 4, kStates = 5, kPeepholes = 7;
 
  private:
-  // Of the sequences; none: all are whole.
+  // The sequences' lengths; none: all are whole.
   static std::vector<std::int64_t> lengths_of(std::span<const Datum> given, Count length, Count batch) {
     if (given.size() <= kLengths || given[kLengths].empty()) return {};
     std::vector<std::int64_t> lengths = given[kLengths].tensor().integers();
