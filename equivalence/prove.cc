@@ -17,6 +17,7 @@
 #include "equivalence/sample_runs.h"
 #include "equivalence/statement_prover.h"
 #include "equivalence/term_writer.h"
+#include "graph/file.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/opaque_meaning.h"

@@ -1,7 +1,9 @@
 #include "equivalence/statement_prover.h"
 
 #include "equivalence/rewriting_search.h"
+#include "graph/file.h"
 #include "rules/io.h"
+#include "verifier/checker/check.h"
 #include "verifier/verify.h"
 
 namespace rewright::equivalence {
@@ -126,7 +128,12 @@ std::optional<std::string> StatementProver::proved_rule(const Statement& stateme
       verification.limits.positions_are_inside = true;
       verdict = proof::verify(rule, verification);
     }
-    const bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
+    bool proved = verdict.outcome == proof::Outcome::kProved && verdict.conditions.empty() && verdict.all_ranks;
+    if (proved && !folder.empty()) {
+      const FileBytes bytes = map_file(folder / verdict.certificate);
+      const proof::CertificateCheck check = proof::check_certificate(bytes.text(), rule.name);
+      if (!check.accepted) proved = false, verdict.explanation = "its certificate is refused: " + check.reason;
+    }
     known = proved_.emplace(text, std::pair(proved, proved ? rule.name : verdict.explanation)).first;
   } else {
     ++cached_;

@@ -256,24 +256,24 @@ class RuleWriter {
   std::map<std::string, Index> names_;
 };
 
-// The names of functions in an element that are not defined everywhere, and "/" for a division.
+// The names of functions in an element that are not defined everywhere, "/" for a division, and "integer /" for one of integers
+// or a remainder: the interpreter says 0 where the divisor is 0.
 void collect_partial(const Element& e, std::set<std::string>& found, std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
-  if (e->kind == ElementNode::Kind::kDivide && e->arguments[1]->kind != ElementNode::Kind::kConstant &&
-      e->arguments[1]->kind != ElementNode::Kind::kFromIndex)
-    found.insert("/");
+  const bool divides = e->kind == ElementNode::Kind::kDivide ||
+                       (e->kind == ElementNode::Kind::kApply &&
+                        (e->function == &functions::integer_divide || e->function == &functions::floor_modulo ||
+                         e->function == &functions::truncated_modulo));
+  if (divides) {
+    const ElementNode& by = *e->arguments[1];
+    const bool is_constant = by.kind == ElementNode::Kind::kConstant;
+    const bool is_zero =
+        is_constant && (by.scalar == Scalar::kReal ? by.real.symbol.empty() && by.real.value == 0 : by.integer == 0);
+    if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex))
+      found.insert(e->scalar == Scalar::kReal ? "/" : "integer /");
+  }
   if (e->kind == ElementNode::Kind::kApply && e->function->partial) found.insert(std::string(e->function->name));
   for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
-}
-
-// The interpreter says 0 where the divisor is 0.
-bool divides_integers(const Element& e, std::set<const ElementNode*>& seen) {
-  if (!e || !seen.insert(e.get()).second) return false;
-  const bool divides = e->kind == ElementNode::Kind::kApply && e->scalar == Scalar::kInteger &&
-                       (e->function == &functions::integer_divide || e->function == &functions::floor_modulo ||
-                        e->function == &functions::truncated_modulo);
-  return divides || std::any_of(e->arguments.begin(), e->arguments.end(),
-                                [&](const Element& argument) { return divides_integers(argument, seen); });
 }
 
 // Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
@@ -448,9 +448,7 @@ bool is_partial(const Graph& graph, const Node& node) {
   std::set<const ElementNode*> seen;
   std::set<std::string> found;
   for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
-  seen.clear();
-  return !found.empty() || std::any_of(definition.outputs().begin(), definition.outputs().end(),
-                                       [&](const Output& output) { return divides_integers(output.element, seen); });
+  return !found.empty();
 }
 
 bool may_be_less_defined(const Statement& statement) {
@@ -463,9 +461,11 @@ bool may_be_less_defined(const Statement& statement) {
     std::set<std::string> found;
     for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
     // A node on constants is evaluated: it is defined where the result is finite.
-    const bool defined = found.empty() || std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-                           return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
-                         });
+    const auto is_finite_constant = [&](ValueId id) {
+      return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
+    };
+    const bool defined = found.empty() || (!found.contains("integer /") &&
+                                           std::all_of(node.outputs.begin(), node.outputs.end(), is_finite_constant));
     if (!defined || n < statement.nodes_of_a) (n < statement.nodes_of_a ? a : b).insert(found.begin(), found.end());
   }
   return !std::includes(a.begin(), a.end(), b.begin(), b.end()) || may_read_outside(statement);

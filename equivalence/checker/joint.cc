@@ -166,6 +166,8 @@ bool has_exact_elements(const Value& value) {
   return value.shape_known && (is_integer(value.type.type) || value.type.type == DataType::kBool);
 }
 
+constexpr std::int64_t kMostComputed = std::int64_t{1} << 22;  // elements of a value
+
 // Operators on constants of integers and truth values make constants, too: their elements are exact.
 Graph with_computed_integers(Graph graph) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
@@ -177,7 +179,8 @@ Graph with_computed_integers(Graph graph) {
     for (const ValueId id : node->outputs) {
       if (!is_exact || id == kNoValue || graph.is_constant(id) || !has_exact_elements(graph.value(id))) continue;
       try {
-        if (is_partial(graph, *node)) continue;
+        const Indices& shape = graph.value(id).type.shape;
+        if (!all_constant(shape) || element_count(values(shape)) > kMostComputed || is_partial(graph, *node)) continue;
         Value known = graph.value(id);
         known.constant = evaluate_constant(graph, id);
         graph.set_value(id, std::move(known));

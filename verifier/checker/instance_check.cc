@@ -218,7 +218,34 @@ void collect_symbols(const Guard& guard, std::vector<std::string>& names) {
   for (const Guard& part : guard.parts) collect_symbols(part, names);
 }
 
-// Searches small values of all symbols that satisfy the hypotheses: repeatedly changes a symbol of a guard that does not hold.
+constexpr std::int64_t kLargestDrawn = 4096;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // of one input
+
+// The numbers that stand in a guard: an equation may hold for these alone.
+void collect_numbers(const Guard& g, std::vector<std::int64_t>& numbers) {
+  const auto add = [&](std::int64_t n) {
+    if (n < -kLargestDrawn || n > kLargestDrawn) return;
+    n = n < 0 ? -n : n;
+    if (n > 1 && std::find(numbers.begin(), numbers.end(), n) == numbers.end()) numbers.push_back(n);
+  };
+  add(g.value.constant_term());
+  if (g.value.polynomial())
+    for (const Monomial& m : g.value.polynomial()->monomials) add(m.coefficient);
+  for (const Guard& part : g.parts) collect_numbers(part, numbers);
+}
+
+// Are the inputs of these sizes small enough to compute with?
+bool is_small(const SymbolicCase& c, Evaluation& e) {
+  for (const TensorType& type : c.inputs) {
+    std::int64_t count = 1;
+    for (const Index& size : type.shape)
+      if (const std::int64_t n = e.at(size); n < 0 || n > kMostElements || (count *= n) > kMostElements) return false;
+  }
+  return true;
+}
+
+// Searches small values of all symbols that satisfy the hypotheses, at last those that stand in them: repeatedly changes a
+// symbol of a guard that does not hold.
 bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
   std::vector<std::string> names;
   for (const TensorType& type : c.inputs)
@@ -232,16 +259,22 @@ bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
   }
   for (const Guard& g : c.hypotheses) collect_symbols(g, names);
   for (const std::string& name : names) e.symbols[name] = static_cast<std::int64_t>(random() % 4);
-  for (int step = 0; step < 3000; ++step) {
+  std::vector<std::int64_t> numbers;
+  for (const Guard& g : c.hypotheses) collect_numbers(g, numbers);
+  const int steps = numbers.empty() ? 3000 : 6000;
+  for (int step = 0; step < steps; ++step) {
     std::vector<const Guard*> broken;
     for (const Guard& g : c.hypotheses)
       if (!e.holds(g)) broken.push_back(&g);
-    if (broken.empty()) return true;
+    if (broken.empty()) return is_small(c, e);
     std::vector<std::string> candidates;
     collect_symbols(*broken[random() % broken.size()], candidates);
     if (candidates.empty()) return false;
-    const std::int64_t number = static_cast<std::int64_t>(random() % (step < 1000 ? 5 : 9));
-    e.symbols[candidates[random() % candidates.size()]] = step < 2000 ? number : number - 4;  // at last also negative ones
+    std::int64_t number = static_cast<std::int64_t>(random() % (step < 1000 ? 5 : 9));
+    if (step >= 2000 && step < 3000) number -= 4;
+    if (step >= 3000 && random() % 2 == 0)
+      number = numbers[random() % numbers.size()] + static_cast<std::int64_t>(random() % 3) - 1;
+    e.symbols[candidates[random() % candidates.size()]] = number;
   }
   return false;
 }

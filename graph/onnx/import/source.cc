@@ -159,6 +159,10 @@ void NodeSource::evaluate(const Operator& op, const Node& node) {
     if (const auto* index = std::get_if<Index>(&attribute); index != nullptr && !index->is_constant()) return;
     if (const auto* list = std::get_if<Indices>(&attribute); list != nullptr && !all_constant(*list)) return;
   }
+  if ((op.name() == "Div" || op.name() == "Mod") && operands.size() == 2 && is_integer(operands[1].type())) {
+    const std::vector<std::int64_t> divisors = operands[1].integers();
+    if (std::find(divisors.begin(), divisors.end(), 0) != divisors.end()) return;  // it has no elements
+  }
   std::vector<Tensor> results;
   try {
     if (!is_cheap(op, node.attributes, graph_.operand_types(node))) return;
