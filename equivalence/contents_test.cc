@@ -206,6 +206,10 @@ TEST_CASE("prove: never of integers that are not defined") {
   };
   CHECK(verdict("c = Mul(a, z)") == Verdict::kProved);
   CHECK(verdict("g = Gather(a, far) c = Mul(g, z)") != Verdict::kProved);
+  for (const char* divided : {"c = Div(a, z)", "c = Mod(a, z)", "d = Div(a, z) c = Mul(d, z)"}) {
+    INFO(divided);
+    CHECK(verdict(divided) != Verdict::kProved);
+  }
 }
 
 // The first model has as a constant what the second one computes.

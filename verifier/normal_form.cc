@@ -299,8 +299,8 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
       return without_ratios(product(element(e->arguments[0], scope), element(e->arguments[1], scope)));
     case Kind::kDivide: {
       const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
-      if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
       if (may_be_zero(b)) partial_ |= kDividesByZero;
+      if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
       return without_ratios(product(a, reciprocal(b)));
     }
     case Kind::kMaximum:
@@ -472,6 +472,9 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
+    const bool divides = e.function == &functions::integer_divide || e.function == &functions::floor_modulo ||
+                         e.function == &functions::truncated_modulo;
+    if (divides && may_be_zero(arguments[1])) partial_ |= kDividesByZero;
     if (real && e.function->partial) partial_ |= partial_of(*e.function, arguments);
     return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
   }
