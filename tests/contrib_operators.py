@@ -25,7 +25,8 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 from contrib_case import DOMAIN, Case  # noqa: E402
-from contrib_cases import OPERATORS, linear_attention  # noqa: E402
+from contrib_cases import OPERATORS  # noqa: E402
+from contrib_gate_cases import linear_attention  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 from program import declare_outputs  # noqa: E402
 
