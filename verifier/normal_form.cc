@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "expressions/division.h"
 
 namespace rewright::proof {
 
@@ -472,9 +473,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
-    const bool divides = e.function == &functions::integer_divide || e.function == &functions::floor_modulo ||
-                         e.function == &functions::truncated_modulo;
-    if (divides && may_be_zero(arguments[1])) partial_ |= kDividesByZero;
+    if (divides(e) && may_be_zero(arguments[1])) partial_ |= kDividesByZero;
     if (real && e.function->partial) partial_ |= partial_of(*e.function, arguments);
     return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
   }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "equivalence/checker/constants.h"
+#include "expressions/division.h"
 #include "expressions/exact_number.h"
 #include "expressions/free_variables.h"
 #include "expressions/function.h"
@@ -260,11 +261,7 @@ class RuleWriter {
 // or a remainder: the interpreter says 0 where the divisor is 0.
 void collect_partial(const Element& e, std::set<std::string>& found, std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
-  const bool divides = e->kind == ElementNode::Kind::kDivide ||
-                       (e->kind == ElementNode::Kind::kApply &&
-                        (e->function == &functions::integer_divide || e->function == &functions::floor_modulo ||
-                         e->function == &functions::truncated_modulo));
-  if (divides) {
+  if (divides(*e)) {
     const ElementNode& by = *e->arguments[1];
     const bool is_constant = by.kind == ElementNode::Kind::kConstant;
     const bool is_zero =

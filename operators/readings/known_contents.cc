@@ -4,6 +4,7 @@
 #include <map>
 
 #include "expressions/index_bounds.h"
+#include "operators/readings/divisors.h"
 #include "operators/readings/interpreter.h"
 
 namespace rewright::operators {
@@ -239,12 +240,13 @@ std::vector<std::optional<Indices>> known_contents(const Operator& op, const Att
   for (const TensorType& type : input_types)
     operands.push_back(type.type == DataType::kUndefined ? std::nullopt : std::optional(type));  // absent
   const Definition definition = op.define(attributes, Inputs::of(std::span<const std::optional<TensorType>>(operands)));
-  // What divides by 0 has no elements.
-  const auto is_zero = [](const Index& i) { return i.constant() == 0; };
-  const bool divides = op.name() == "Div" || op.name() == "Mod";
-  if (divides && input_contents.size() == 2 && input_contents[1] && is_integer(input_types[1].type) &&
-      std::any_of(input_contents[1]->begin(), input_contents[1]->end(), is_zero))
-    return std::vector<std::optional<Indices>>(definition.outputs().size());
+  // A quotient or remainder of integers by 0 is not defined, so its elements are not known.
+  for (const std::size_t k : integer_divisors(definition)) {
+    const bool is_known = k < input_contents.size() && input_contents[k];
+    if (is_known &&
+        std::any_of(input_contents[k]->begin(), input_contents[k]->end(), [](const Index& i) { return i.constant() == 0; }))
+      return std::vector<std::optional<Indices>>(definition.outputs().size());
+  }
   std::vector<std::optional<Indices>> result;
   for (const Output& output : definition.outputs()) {
     std::optional<Indices>& contents = result.emplace_back();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graph/sizes.h"
+#include "operators/readings/divisors.h"
 #include "operators/readings/interpreter.h"
 
 namespace rewright::graph {
@@ -13,8 +14,9 @@ namespace {
 // Import evaluates only constants that shapes and parameters depend on.
 constexpr std::int64_t kSmall = 1024;
 
-// Is it cheap to evaluate? A small tensor may still need a reduction over a large padded window.
-bool is_cheap(const Operator& op, const Attributes& attributes, const std::vector<std::optional<TensorType>>& types) {
+// Is it cheap to evaluate, and defined? A small tensor may still need a reduction over a large padded window.
+bool is_evaluated(const Operator& op, const Attributes& attributes, const std::vector<std::optional<TensorType>>& types,
+                  const std::vector<Tensor>& operands) {
   constexpr std::int64_t kFew = 10'000'000;
   const Definition definition = op.define(attributes, Inputs::of(std::span(types)));
   for (const Output& output : definition.outputs()) {
@@ -22,7 +24,11 @@ bool is_cheap(const Operator& op, const Attributes& attributes, const std::vecto
     const Index count = product(output.type.shape) * operation_count(output.element);
     if (!count.is_constant() || count.value() > kFew) return false;
   }
-  return true;
+  const std::set<std::size_t> divisors = integer_divisors(definition);
+  return std::none_of(divisors.begin(), divisors.end(), [&](std::size_t k) {
+    const std::vector<std::int64_t> numbers = operands.at(k).integers();
+    return std::find(numbers.begin(), numbers.end(), 0) != numbers.end();
+  });
 }
 
 }  // namespace
@@ -159,13 +165,9 @@ void NodeSource::evaluate(const Operator& op, const Node& node) {
     if (const auto* index = std::get_if<Index>(&attribute); index != nullptr && !index->is_constant()) return;
     if (const auto* list = std::get_if<Indices>(&attribute); list != nullptr && !all_constant(*list)) return;
   }
-  if ((op.name() == "Div" || op.name() == "Mod") && operands.size() == 2 && is_integer(operands[1].type())) {
-    const std::vector<std::int64_t> divisors = operands[1].integers();
-    if (std::find(divisors.begin(), divisors.end(), 0) != divisors.end()) return;  // it has no elements
-  }
   std::vector<Tensor> results;
   try {
-    if (!is_cheap(op, node.attributes, graph_.operand_types(node))) return;
+    if (!is_evaluated(op, node.attributes, graph_.operand_types(node), operands)) return;
     results = interpret(op, node.attributes, operands);
   } catch (const Error&) {
     return;  // execution of the model computes it instead
