@@ -420,6 +420,7 @@ class Prover {
       }
     };
     take(known_numbers(joint_, statement, options_.tolerance));
+    take(scales_of_biases(joint_, statement, options_.tolerance));
     const TermSearch found = search_terms(joint_, statement, rules_, options_.tolerance, {});
     take(found.explained);
     for (const Step& part : found.parts) parts_.add(part);

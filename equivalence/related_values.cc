@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::size_t kMostTermsOfValue = 2;  // tried for one value
 constexpr std::size_t kMostTransposed = 5;    // axes
+constexpr int kHalf = 128;                    // from integers of 8 bits to unsigned ones
+
+bool are_shifted(const TensorType& from, const TensorType& to) {
+  const auto is = [&](DataType x, DataType y) { return from.type == x && to.type == y; };
+  return (is(DataType::kInt8, DataType::kUint8) || is(DataType::kUint8, DataType::kInt8)) && from.shape == to.shape;
+}
+
+int shift_to(DataType type) { return type == DataType::kUint8 ? kHalf : -kHalf; }
 
 // Zeros behind the elements of each axis, by which one shape becomes the other: on one axis only; nullopt if shapes differ
 // otherwise.
@@ -44,6 +52,7 @@ bool only_reads(const Graph& graph, const Node& node, std::size_t input) {
 
 std::vector<Relation> relations_between(const TensorType& from, const TensorType& to) {
   std::vector<Relation> result;
+  if (are_shifted(from, to)) result.push_back({Relation::Kind::kShifted, {}});
   if (filled_up(from, to)) result.push_back({Relation::Kind::kFilledUp, {}});
   if (from.type != to.type || from.type == DataType::kBool) return result;
   const auto is_constant = [](const Index& size) { return size.is_constant(); };
@@ -71,6 +80,12 @@ Step related_term(const Joint& joint, ValueId a, const TensorType& type, const R
       return term.finish(term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {leaf}));
     case Relation::Kind::kReshaped:
       return term.finish(term.node("Reshape", {{"shape", type.shape}}, {leaf}));
+    case Relation::Kind::kShifted: {
+      const PatternValue number = term.node(
+          "Fill", {{"value", Real(shift_to(type.type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
+      const PatternValue sum = term.node("Add", {}, {term.node("Cast", {{"to", DataType::kInt32}}, {leaf}), number});
+      return term.finish(term.node("Cast", {{"to", type.type}}, {sum}));
+    }
     case Relation::Kind::kTransposed:
       break;
   }
@@ -95,6 +110,8 @@ bool RelatedValues::agree(ValueId a, ValueId b, const Relation& relation) const 
       return samples.agree_filled_up(a, b);
     case Relation::Kind::kReshaped:
       return samples.agree_reshaped(a, b);
+    case Relation::Kind::kShifted:
+      return samples.agree_shifted(a, b, shift_to(joint_.graph().value(b).type.type));
     case Relation::Kind::kTransposed:
       break;
   }

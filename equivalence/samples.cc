@@ -63,6 +63,12 @@ Graph with_slightly_changed_weights(const Graph& graph) {
   return result;
 }
 
+// Weights of elements, from 0 to 1, in their order.
+double next_weight(std::uint64_t& state) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return static_cast<double>(state >> 40) * 0x1p-24;
+}
+
 // Sums of equal elements in different orders differ by rounding alone.
 bool has_same_sum(double a, double b, double magnitude) { return std::abs(a - b) <= kMoved * magnitude; }
 
@@ -105,8 +111,7 @@ Samples::Summary Samples::summary_of(const Tensor& tensor) {
   std::uint64_t state = 1;
   for (const double e : elements) {
     s.largest = std::max(s.largest, std::isfinite(e) ? std::abs(e) : 0);
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const double weight = static_cast<double>(state >> 40) * 0x1p-24;
+    const double weight = next_weight(state);
     if (!std::isfinite(e)) continue;
     s.sum += e, s.weighted += weight * e, s.magnitude += std::abs(e);
   }
@@ -175,6 +180,21 @@ bool Samples::agree_reshaped(ValueId a, ValueId b) const {
     Summary reshaped = x;
     reshaped.sizes = y.sizes;
     return x.magnitude > 0 && element_count(x.sizes) == element_count(y.sizes) && agree(reshaped, y);
+  });
+}
+
+bool Samples::agree_shifted(ValueId a, ValueId b, int number) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    if (x.sizes != y.sizes) return false;
+    Summary shifted = y;
+    const std::int64_t count = element_count(x.sizes);
+    std::uint64_t state = 1;
+    double weights = 0;
+    for (std::int64_t n = 0; n < count; ++n) weights += next_weight(state);
+    shifted.elements = x.elements;
+    for (double& e : shifted.elements) e += number;
+    shifted.sum = x.sum + number * static_cast<double>(count), shifted.weighted = x.weighted + number * weights;
+    return agree(shifted, y);
   });
 }
 

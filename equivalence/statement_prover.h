@@ -15,7 +15,7 @@
 
 namespace rewright::equivalence {
 
-inline constexpr std::size_t kMostInRule = 16;  // nodes of a statement that the prover is asked
+inline constexpr std::size_t kMostInRule = 20;  // nodes of a statement that the prover is asked
 // For statements that the prover is not asked.
 inline constexpr RewritingEffort kLongEffort{.nodes = 2500, .iterations = 8, .seconds = 10};
 

@@ -4,6 +4,7 @@
 
 #include "expressions/identity.h"
 #include "verifier/normal_form.h"
+#include "verifier/number_laws.h"
 
 namespace rewright::proof {
 
@@ -183,6 +184,8 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   if (!law || arguments.size() != 1) return single(function(name, law, arguments));
   Sum argument = arguments[0];
   if (law->zero_at_zero && argument.empty()) return {};
+  const bool rounds = law == &functions::round_even || law == &functions::floor || law == &functions::ceil;
+  if (rounds && name == law->name && is_integer_sum(argument)) return argument;
   if (law->exponential) return of_sum(name, law, argument);
   if (law->undoes)
     if (const auto value = undone(*law->undoes, argument)) return *value;
@@ -320,7 +323,7 @@ std::optional<Sum> Normalizer::maximum_of_powers(const std::vector<MaximumElemen
 bool Normalizer::is_positive(const Factor& f) {
   switch (f.kind) {
     case Factor::Kind::kUnknown:
-      return positive_numbers_.count(f.name) > 0;
+      return positive_numbers_.count(f.name) > 0 || number_of_bits(f).value_or(0) > 0;
     case Factor::Kind::kIndex:
     case Factor::Kind::kReciprocalIndex:
       return solver_.proves_quickly(assumptions_, at_least(f.index, 1));

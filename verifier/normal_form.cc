@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "expressions/division.h"
+#include "verifier/number_laws.h"
 
 namespace rewright::proof {
 
@@ -166,22 +167,6 @@ Index Normalizer::with_contents(const Index& index, Scope& scope) {
 }
 
 namespace {
-
-// Is it an integer by itself? `inputs` are those of the side.
-bool is_integral(const Factor& f, const std::vector<TensorType>& inputs) {
-  switch (f.kind) {
-    case Factor::Kind::kAccess:
-      return is_integer(inputs.at(f.input).type) || inputs.at(f.input).type == DataType::kBool;
-    case Factor::Kind::kFunction:
-      return f.name == "integer quotient" || f.name.ends_with(" of integers") || f.name.ends_with(" to integer");
-    case Factor::Kind::kMaximum:
-    case Factor::Kind::kIndex:
-    case Factor::Kind::kReciprocalIndex:
-    case Factor::Kind::kUnknown:
-      break;
-  }
-  return false;
-}
 
 bool has_bound_variable(const Index& index) {
   bool found = false;
@@ -470,6 +455,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   if (e.kind == Kind::kSelect && arguments[0].empty()) return arguments[2];  // of a condition that never holds
   if (e.kind == Kind::kSelect) return apply_function("select", nullptr, arguments);
   if (e.kind == Kind::kApply && e.function == &functions::is_nan) return {};  // real numbers are numbers
+  if (e.kind == Kind::kApply && e.function == &functions::nearest_float) return arguments[0];  // which are not rounded
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
@@ -480,9 +466,14 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   const Scalar from = e.arguments[0]->scalar;
   const bool only_another_kind = (from == Scalar::kInteger && e.scalar == Scalar::kReal) || from == Scalar::kBoolean;
   if (only_another_kind) return arguments[0];
+  if (e.scalar == Scalar::kInteger && is_integer_sum(arguments[0])) return arguments[0];
   const char* names[] = {"real", "integer", "boolean"};
   return apply_function(std::string("convert ") + names[static_cast<int>(from)] + " to " + names[static_cast<int>(e.scalar)],
                         nullptr, arguments);
+}
+
+bool Normalizer::is_integer_sum(const Sum& sum) {
+  return is_integral(sum, side_.inputs, [this](const std::vector<MaximumElement>& some) { return is_never_empty(some); });
 }
 
 // A maximum of maxima is one maximum. Parts that depend only on the element's own variables stay inside.
@@ -542,6 +533,7 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
     return result;
   }
   drop_repeated(elements);
+  drop_undecisive(elements, side_.inputs, [this](const std::vector<MaximumElement>& some) { return is_never_empty(some); });
   if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
   if (const auto fewer = of_lattice(elements)) return *fewer;
   const bool only_zeros =

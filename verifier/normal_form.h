@@ -75,6 +75,7 @@ class Normalizer {
   std::optional<Sum> of_lattice(const std::vector<MaximumElement>& elements);
   std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
   bool is_never_empty(const std::vector<MaximumElement>& elements);
+  bool is_integer_sum(const Sum& sum);
   bool is_positive(const Factor& factor);
   Sum maximum(std::vector<MaximumElement> elements);
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);

@@ -8,6 +8,7 @@
 #include "verifier/cases.h"
 #include "verifier/compare.h"
 #include "verifier/normal_form.h"
+#include "verifier/number_laws.h"
 #include "verifier/ranks.h"
 #include "verifier/view.h"
 
@@ -68,9 +69,9 @@ class CaseSearch {
     OutputProof proof;
     Normalizer source(case_.source, known, solver_, proof.contents, positive_numbers(), positions_are_inside_);
     Normalizer result(target, known, solver_, proof.contents, positive_numbers(), positions_are_inside_);
-    proof.source = source.at(left, position);
+    proof.source = with_moved_numbers(source.at(left, position));
     const std::size_t positions = proof.contents.size();
-    proof.target = result.at(right, position);
+    proof.target = with_moved_numbers(result.at(right, position));
     has_contents_ = has_contents_ || !proof.contents.empty();
     if (!positions_are_inside_ && proof.contents.size() > positions)
       return "are the target's positions within the tensor wherever the source's are";

@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "verifier/number_laws.h"
+
 namespace rewright::proof {
 
 std::optional<Rational> number(const Sum& sum) {
@@ -142,14 +144,15 @@ bool mentions(const Factor& factor, const Indices& variables) { return mentions(
 
 Term as_term(const MaximumElement& e) { return {1, e.bound, e.guards, {function("element", nullptr, {e.value})}, {}}; }
 bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
-// f(x) (1 / f(x)) = 1 if f is never 0.
-void cancel_exponentials(Term& term) {
+// f(x) (1 / f(x)) = 1 if f is never 0; so for a number that is not 0.
+void cancel_never_zero(Term& term) {
   const auto divided = [](const Factor& f) -> const Factor* {
     if (f.kind != Factor::Kind::kFunction || f.name != "reciprocal" || f.arguments[0].size() != 1) return nullptr;
     const Term& t = f.arguments[0][0];
-    const bool exponential = t.factors.size() == 1 && t.bound.empty() && t.guards.empty() && t.coefficient == Rational(1) &&
-                             t.factors[0].law && t.factors[0].law->exponential;
-    return exponential ? &t.factors[0] : nullptr;
+    const bool single = t.factors.size() == 1 && t.bound.empty() && t.guards.empty() && t.coefficient == Rational(1);
+    const bool is_never_zero = single && ((t.factors[0].law && t.factors[0].law->exponential) ||
+                                          number_of_bits(t.factors[0]).value_or(0) != 0);
+    return is_never_zero ? &t.factors[0] : nullptr;
   };
   for (std::size_t i = 0; i < term.factors.size(); ++i) {
     const Factor* below = divided(term.factors[i]);
@@ -158,7 +161,7 @@ void cancel_exponentials(Term& term) {
       if (term.factors[j].law != below->law || !is_same(term.factors[j], *below)) continue;
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
-      return cancel_exponentials(term);
+      return cancel_never_zero(term);
     }
   }
 }
@@ -382,7 +385,7 @@ Sum product(const Sum& a, const Sum& b) {
       t.bound.insert(t.bound.end(), y.bound.begin(), y.bound.end());
       t.guards.insert(t.guards.end(), y.guards.begin(), y.guards.end());
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
-      cancel_exponentials(t);
+      cancel_never_zero(t);
       for (Term& part : without_squares(t)) result.push_back(std::move(part));
     }
   return simplified(result);

@@ -310,6 +310,7 @@ void Joint::number_nodes(const Graph& b) {
   }
   explained_.assign(graph_.value_count(), false);
   of_numbers_.assign(graph_.value_count(), false);
+  explains_first_.assign(graph_.value_count(), false);
   producers_ = graph_.producers();
   for (ValueId id = 0; id < graph_.value_count(); ++id)
     if (graph_.is_constant(id)) producers_[id] = -1;
@@ -505,6 +506,7 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
     in_first_.push_back(false);
     explained_.push_back(false);
     of_numbers_.push_back(false);
+    explains_first_.push_back(false);
     producers_.push_back(-1);
     users_.emplace_back();
   }
@@ -524,15 +526,42 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
 
 bool Joint::explain(ValueId constant, ValueId term) {
   if (!may_explain(constant, term) || !compatible(constant, term)) return false;
+  if (is_known(constant) && !of_numbers_[term]) {
+    const std::vector<ValueId> used = constants_of(term).value();
+    for (const ValueId id : used) explains_first_[id] = true;
+  }
   for (ValueId id = 0; id < explained_.size(); ++id)
     if (graph_.is_constant(id) && equal(id, constant)) explained_[id] = true;
   return unite(constant, term);
 }
 
-// Each constant is explained once. One of the first model only by numbers.
+// Each constant is explained once. One of the first model only by numbers, or by constants that will not be explained by others.
 bool Joint::may_explain(ValueId constant, ValueId term) const {
   if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
-  return !is_known(constant) || of_numbers_[term];
+  if (!is_known(constant) || of_numbers_[term]) return true;
+  for (ValueId id = 0; id < explains_first_.size(); ++id)
+    if (explains_first_[id] && equal(id, constant)) return false;
+  const auto constants = constants_of(term);
+  return constants && std::none_of(constants->begin(), constants->end(), [&](ValueId id) { return equal(id, constant); });
+}
+
+// The constants of the first model that a term in neither model is computed from, if none of them is explained.
+std::optional<std::vector<ValueId>> Joint::constants_of(ValueId term) const {
+  std::vector<ValueId> found, open{term};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (id < second_values_) {
+      const ValueId constant = defined_by(id);
+      if (!graph_.is_constant(constant) || !is_of_first(constant) || explained_[constant]) return std::nullopt;
+      found.push_back(constant);
+      continue;
+    }
+    if (producers_[id] < 0) return std::nullopt;
+    for (const ValueId input : graph_.nodes()[static_cast<std::size_t>(producers_[id])]->inputs)
+      if (input != kNoValue) open.push_back(input);
+  }
+  return found;
 }
 
 bool Joint::is_of_numbers(const Node& node) const {

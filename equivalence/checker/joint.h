@@ -59,7 +59,8 @@ class Joint {
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);
   // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
-  // explained already, and for a constant of the first model unless the term is computed from numbers alone.
+  // explained already, and for a constant of the first model unless the term is computed from numbers, or from constants of the
+  // first model that are not explained by others, and will not be.
   bool explain(ValueId constant, ValueId term);
   // A real attribute of a node is a rounding of a number, which takes its place.
   void set_attribute(std::int32_t position, std::size_t field, double number);
@@ -82,6 +83,7 @@ class Joint {
   void learn_sizes(const TensorType& a, const TensorType& b);
   bool may_explain(ValueId constant, ValueId term) const;
   bool is_of_numbers(const Node& node) const;
+  std::optional<std::vector<ValueId>> constants_of(ValueId term) const;
   bool compatible(ValueId a, ValueId b) const;
   std::int64_t rank(ValueId id) const;
 
@@ -93,6 +95,7 @@ class Joint {
   std::vector<ValueId> defined_by_;                // by class
   std::vector<bool> in_first_, explained_;         // by class; by value
   std::vector<bool> of_numbers_;                   // by value: a term over no leaves
+  std::vector<bool> explains_first_;               // by class: a constant that another one of the first model is explained by
   std::vector<std::int32_t> producers_;            // by value
   std::vector<std::vector<std::uint32_t>> users_;  // by class: positions of nodes that read it
   std::vector<std::uint32_t> kinds_;               // by position: operator and attributes, or meaning
