@@ -382,6 +382,20 @@ def qlinear_average_pool(c):
     c.set(kernel_shape=[2, 2], strides=[1, 2], channels_last=0, count_include_pad=c.whole(0, 1), pads=[1, 0, 0, 1])
 
 
+def qlinear_conv(c):
+    last, channels, group = c.whole(0, 1), c.whole(1, 3), c.pick(1, 1, 2)
+    sizes = c.whole(4, 7), c.whole(4, 7)
+    type = np.uint8
+    c.give(bytes_of(c, type, 2, *((*sizes, group * channels) if last else (group * channels, *sizes))))
+    c.fix(*scale_and_zero(c, type))
+    c.fix(bytes_of(c, np.int8, group * c.whole(1, 3), channels, 3, 2), np.array(0.01, np.float32), np.array(0, np.int8))
+    c.fix(np.array(0.3, np.float32), np.array(c.whole(100, 150), type))
+    if c.chance():
+        c.fix(c.integers(-300, 300, c.inputs[3].shape[0], type=np.int32))
+    c.set(channels_last=last, group=group, kernel_shape=[3, 2], strides=[c.whole(1, 2), 1], pads=[1, 0, c.whole(0, 1), 1])
+    c.tolerance = "quantum"
+
+
 def qlinear_concat(c):
     type = c.pick(np.uint8, np.int8)
     c.fix(*scale_and_zero(c, type))
@@ -573,6 +587,7 @@ OPERATORS = {
     "QLinearAveragePool": quantized(1, qlinear_average_pool),
     "QLinearGlobalAveragePool": quantized(1),
     "QLinearConcat": qlinear_concat,
+    "QLinearConv": qlinear_conv,
     "QLinearWhere": qlinear_where,
     "QGemm": qgemm,
     "MatMulIntegerToFloat": matmul_integer_to_float,

@@ -144,7 +144,7 @@ class RuleWriter {
     input.shape.open = false;
     const DataType type = graph_.value(id).type.type;
     input.type = {TypePattern::Kind::kFixed, type, ""};
-    if (type == any_real_) input.type = {TypePattern::Kind::kReal, DataType::kUndefined, "T"};
+    if (any_real_ != DataType::kUndefined && type == any_real_) input.type = {TypePattern::Kind::kReal, DataType::kUndefined, "T"};
     numbers_.emplace(id, static_cast<std::uint32_t>(rule_.inputs.size()));
     rule_.inputs.push_back(std::move(input));
   }
@@ -162,7 +162,8 @@ class RuleWriter {
   }
 
   Expression literal(AttributeValue value) {
-    if (const auto* type = std::get_if<DataType>(&value); type && *type == any_real_) return Expression::variable("T");
+    const auto* type = std::get_if<DataType>(&value);
+    if (type && *type != DataType::kUndefined && *type == any_real_) return Expression::variable("T");
     if (auto* index = std::get_if<Index>(&value)) *index = renamed(*index);
     if (auto* list = std::get_if<Indices>(&value))
       for (Index& index : *list) index = renamed(index);

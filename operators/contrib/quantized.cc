@@ -82,6 +82,19 @@ Results concat(ContribNode& n, std::string&) {
   return n.results({integers_of(n, y, 0, n.type(1))});
 }
 
+// As in ONNX; with channels last, those of x and y are. The weight has its channels where ONNX has them.
+Results convolution(ContribNode& n, std::string& reason) {
+  const bool is_last = n.source.integer("channels_last", 0) != 0;
+  std::vector<OnnxValue> inputs;
+  for (std::size_t i = 0; i < n.source.input_count(); ++i) inputs.push_back(n.source.input(i));
+  if (is_last) inputs.at(0) = static_cast<OnnxValue>(n.channels_first(n.input(0)));
+  NodeView node(n.source, "QLinearConv", 10, std::move(inputs));
+  const auto y = node.import(reason);
+  if (!y) return std::nullopt;
+  const auto v = static_cast<ValueId>(y->at(0));
+  return n.results({is_last ? n.channels_last(v) : v});
+}
+
 // condition ? x : y.
 Results where(ContribNode& n, std::string&) {
   const ValueId y = n.b.add("Where", {n.input(0), real_input(n, 1), real_input(n, 4)});
@@ -138,6 +151,7 @@ void register_contrib_quantized(ContribOperators& c) {
   c.add("QLinearAveragePool", unary(pool("AveragePool", 11)));
   c.add("QLinearGlobalAveragePool", unary(pool("GlobalAveragePool", 1)));
   c.add("QLinearConcat", concat);
+  c.add("QLinearConv", convolution);
   c.add("QLinearWhere", where);
   c.add("QuantizeLinear", linear("QuantizeLinear"));
   c.add("DequantizeLinear", linear("DequantizeLinear"));
