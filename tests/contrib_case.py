@@ -14,6 +14,8 @@ class Case:
         self.op, self.domain = op, domain
         self.random = np.random.default_rng(seed)
         self.inputs, self.constants, self.attributes, self.outputs, self.tolerance = [], set(), {}, 1, 2e-5
+        self.peer = None  # nodes of ONNX's own operators that compute the same, where ONNX Runtime has no kernel
+        self.is_arithmetic = True  # has a standard form
         self.exact_tolerance = None  # where ONNX Runtime and Rewright round more than the operator's graph does, in the same way: of that
 
     def whole(self, low, high):
@@ -53,6 +55,13 @@ class Case:
             names.pop()
         outputs = [f"y{i}" if i not in getattr(self, "left_out", ()) else "" for i in range(self.outputs)]
         node = helper.make_node(self.op, names, outputs, domain=self.domain, name="node", **self.attributes)
+        return self.model_of([node], outputs)
+
+    def peer_model(self):
+        """The model that ONNX Runtime executes."""
+        return self.model_of(self.peer, [f"y{i}" for i in range(self.outputs)]) if self.peer else self.model()
+
+    def model_of(self, nodes, outputs):
         declared, weights = [], []
         for i, value in enumerate(self.inputs):
             if value is None:
@@ -62,7 +71,7 @@ class Case:
             else:
                 declared.append(helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
         results = [onnx.ValueInfoProto(name=name) for name in outputs if name]
-        graph = helper.make_graph([node], "graph", declared, results, weights)
+        graph = helper.make_graph(nodes, "graph", declared, results, weights)
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 

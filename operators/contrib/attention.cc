@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "operators/contrib/attention_parts.h"
+#include "operators/integer_products.h"
 
 namespace rewright::operators {
 
@@ -109,7 +110,7 @@ Results attention(ContribNode& n, std::string& reason) {
 Results quantized_attention(ContribNode& n, std::string& reason) {
   n.require_rank(0, 3), n.require_rank(1, 2);
   const ValueId product =
-      n.scaled_integer_product(n.input(0), n.input(1), n.input(3), n.input(4), n.optional_input(6), n.optional_input(7));
+      scaled_integer_product(n.b, n.input(0), n.input(1), n.input(3), n.input(4), n.optional_input(6), n.optional_input(7));
   const ValueId x = n.plus(product, n.input(2));
   const Projections p = split_columns(n, x);
   constexpr std::size_t kNone = 99;  // an input that this operator does not have

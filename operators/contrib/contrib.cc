@@ -19,6 +19,7 @@ const ContribGraph* find_contrib(std::string_view domain, std::string_view type)
     register_contrib_packed_weights(c);
     register_contrib_product(c);
     register_contrib_quantized(c);
+    register_contrib_selection(c);
     register_contrib_trees(c);
     return c;
   }();
@@ -42,6 +43,17 @@ ValueId ContribNode::input(std::size_t i) const {
 void ContribNode::require_rank(std::size_t i, std::size_t rank) const {
   require(shape(i).size() == rank, "its input " + std::to_string(i) + " has rank " + std::to_string(shape(i).size()) +
                                        ", must be " + std::to_string(rank));
+}
+
+std::optional<std::vector<std::int64_t>> ContribNode::known_integers(std::size_t i, const std::string& what,
+                                                                     std::string& reason) const {
+  if (const auto known = has(i) ? source.contents(source.input(i)) : std::nullopt; known && all_constant(*known)) {
+    std::vector<std::int64_t> values;
+    for (const Index& value : *known) values.push_back(value.value());
+    return values;
+  }
+  reason = what + " is not known when the model is read";
+  return std::nullopt;
 }
 
 std::int64_t ContribNode::positive(std::string_view attribute) const {
@@ -88,24 +100,6 @@ ValueId ContribNode::channels_last(ValueId v) {
   for (std::size_t a = 2; a < rank; ++a) perm.emplace_back(a);
   perm.emplace_back(1);
   return b.transposed(v, perm);
-}
-
-ValueId ContribNode::integer_product(ValueId a, ValueId c, ValueId a_zero, ValueId c_zero) {
-  std::vector<ValueId> inputs{a, c};
-  const auto zero_or_given = [&](ValueId zero, ValueId of) {
-    return zero != kNoGradient ? zero : b.scalar(b.type_of(of).type, 0);
-  };
-  if (a_zero != kNoGradient || c_zero != kNoGradient) {
-    inputs.push_back(zero_or_given(a_zero, a));
-    inputs.push_back(zero_or_given(c_zero, c));
-  }
-  return b.add("MatMulInteger", inputs);
-}
-
-ValueId ContribNode::scaled_integer_product(ValueId a, ValueId c, ValueId a_scale, ValueId c_scale, ValueId a_zero,
-                                            ValueId c_zero) {
-  const ValueId sum = integer_product(a, c, a_zero, c_zero);
-  return b.add("Mul", {b.cast(sum, b.type_of(a_scale).type), b.add("Mul", {a_scale, c_scale})});
 }
 
 std::optional<ValueId> ContribNode::activation(const std::string& name, ValueId v, const std::vector<double>& parameters) {

@@ -46,6 +46,8 @@ class ContribNode {
   void require_rank(std::size_t i, std::size_t rank) const;
   static void require_equal(const Index& size, const Index& other, const std::string& what);
   static void require(bool holds, const std::string& what);
+  // The elements of an input of integers that must be known when the model is read; nullopt, with the reason, if they are not.
+  std::optional<std::vector<std::int64_t>> known_integers(std::size_t i, const std::string& what, std::string& reason) const;
   // A required integer attribute that must be positive.
   std::int64_t positive(std::string_view attribute) const;
 
@@ -60,11 +62,6 @@ class ContribNode {
   // [N, spatial..., C] to [N, C, spatial...], and back.
   ValueId channels_first(ValueId v);
   ValueId channels_last(ValueId v);
-  // sum(k) (a - a_zero) (c - c_zero), as int32; kNoGradient is 0. A zero point with several elements is one for each column of
-  // c.
-  ValueId integer_product(ValueId a, ValueId c, ValueId a_zero, ValueId c_zero);
-  // The integer product times a_scale c_scale, in their type.
-  ValueId scaled_integer_product(ValueId a, ValueId c, ValueId a_scale, ValueId c_scale, ValueId a_zero, ValueId c_zero);
   // The activation of fused operators (Relu, LeakyRelu, Clip, ...), with up to two parameters; nullopt if it is unknown.
   std::optional<ValueId> activation(const std::string& name, ValueId v, const std::vector<double>& parameters);
 
@@ -106,6 +103,7 @@ void register_contrib_normalization(ContribOperators& c);
 void register_contrib_packed_weights(ContribOperators& c);
 void register_contrib_product(ContribOperators& c);
 void register_contrib_quantized(ContribOperators& c);
+void register_contrib_selection(ContribOperators& c);
 void register_contrib_trees(ContribOperators& c);
 
 }  // namespace rewright::operators

@@ -18,10 +18,15 @@ class NodeView final : public OnnxSource {
   NodeView(OnnxSource& source, std::string type, int opset, std::vector<OnnxValue> inputs)
       : source_(source), type_(std::move(type)), opset_(opset), inputs_(std::move(inputs)) {}
 
+  // One attribute that the node gives in another way.
+  void set(std::string attribute, std::vector<std::int64_t> values) {
+    other_ = std::move(attribute), values_ = std::move(values);
+  }
+
   const std::string& type() const override { return type_; }
-  bool has(std::string_view attribute) const override { return source_.has(attribute); }
+  bool has(std::string_view attribute) const override { return attribute == other_ || source_.has(attribute); }
   std::int64_t integer(std::string_view a, std::int64_t otherwise) const override { return source_.integer(a, otherwise); }
-  std::vector<std::int64_t> integers(std::string_view a) const override { return source_.integers(a); }
+  std::vector<std::int64_t> integers(std::string_view a) const override { return a == other_ ? values_ : source_.integers(a); }
   double real(std::string_view a, double otherwise) const override { return source_.real(a, otherwise); }
   std::vector<double> reals(std::string_view a) const override { return source_.reals(a); }
   std::string text(std::string_view a, std::string_view otherwise) const override { return source_.text(a, otherwise); }
@@ -52,6 +57,8 @@ class NodeView final : public OnnxSource {
   std::string type_;
   int opset_;
   std::vector<OnnxValue> inputs_;
+  std::string other_;  // the attribute that was set
+  std::vector<std::int64_t> values_;
 };
 
 }  // namespace rewright::operators

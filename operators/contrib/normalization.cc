@@ -1,4 +1,6 @@
 // Normalizations of rows and of groups of channels, with the sums before them.
+#include <functional>
+
 #include "operators/contrib/contrib.h"
 
 namespace rewright::operators {
@@ -52,26 +54,52 @@ Results skip_simplified(ContribNode& n, std::string&) {
   return of_sum(divided_by_root_mean_square(n, sum, n.input(2), -1, n.source.real("epsilon", 1e-12f)), sum);
 }
 
+// The rows of a table at some positions, and the whole of an input, as real numbers.
+struct Tables {
+  std::function<ValueId(std::size_t table, ValueId at)> rows;
+  std::function<ValueId(std::size_t input)> whole;
+};
+
 // The embeddings of words, positions and, where given, segments, added and normalized; for each sequence the number of ones in
-// its mask (0 without one); the sum.
-Results embed_layer_normalization(ContribNode& n, std::string&) {
+// its mask (0 without one); the sum. Ids and segments are inputs 0 and 1; the tables of words, positions and segments, scale
+// and bias begin with input `first`, and the mask comes behind them.
+Results embedded(ContribNode& n, std::size_t first, const Tables& tables, ValueId position_ids) {
   n.require_rank(0, 2);
   const Indices ids = n.shape(0);
-  const auto rows = [&](std::size_t table, ValueId at) {
-    return n.b.add("Gather", {n.input(table), at}, {{"axis", Index(0)}});
-  };
-  const ValueId positions = n.has(8) ? rows(3, n.input(8)) : n.entries(n.input(3), 0, 0, ids[1]);
-  ValueId sum = n.plus(rows(2, n.input(0)), positions);
-  if (n.has(1) && n.has(4)) sum = n.plus(sum, rows(4, n.input(1)));
-  const ValueId y = normalized(n, sum, n.input(5), n.input(6), n.source.real("epsilon", 1e-12f));
+  const std::size_t words = first, places = first + 1, segments = first + 2, scale = first + 3, bias = first + 4;
+  const ValueId at = position_ids != kNoGradient ? position_ids : n.range(ids[1]);
+  ValueId sum = n.plus(tables.rows(words, n.input(0)), tables.rows(places, at));
+  if (n.has(1) && n.has(segments)) sum = n.plus(sum, tables.rows(segments, n.input(1)));
+  const ValueId y = normalized(n, sum, tables.whole(scale), tables.whole(bias), n.source.real("epsilon", 1e-12f));
   ValueId count = kNoGradient;
-  if (n.has(7)) {
-    const ValueId mask = n.b.cast(n.input(7), DataType::kInt32);
+  if (const std::size_t given = first + 5; n.has(given)) {
+    const ValueId mask = n.b.cast(n.input(given), DataType::kInt32);
     count = n.b.summed(n.b.cast(n.b.add("Equal", {mask, n.b.scalar(DataType::kInt32, 1)}), DataType::kInt32), {1});
   } else {
     count = n.b.filled({DataType::kInt32, {ids[0]}}, 0);
   }
   return n.results({y, count, sum});
+}
+
+ValueId gathered(ContribNode& n, std::size_t table, ValueId at) {
+  return n.b.add("Gather", {n.input(table), at}, {{"axis", Index(0)}});
+}
+
+Results embed_layer_normalization(ContribNode& n, std::string&) {
+  const Tables tables{[&](std::size_t table, ValueId at) { return gathered(n, table, at); },
+                      [&](std::size_t input) { return n.input(input); }};
+  return embedded(n, 2, tables, n.optional_input(8));
+}
+
+// With tables of 8 bits: their scales are inputs 8 to 12, their zero points 13 to 17.
+Results quantized_embed_layer_normalization(ContribNode& n, std::string&) {
+  const auto real = [&](ValueId v, std::size_t table) {
+    return n.b.add("DequantizeLinear", {v, n.input(table + 6), n.input(table + 11)});
+  };
+  const Tables tables{[&](std::size_t table, ValueId at) { return real(gathered(n, table, at), table); },
+                      [&](std::size_t input) { return real(n.input(input), input); }};
+  const auto all = embedded(n, 2, tables, kNoGradient);
+  return Results{{all->at(0), all->at(1)}};
 }
 
 // Groups of channels of x, normalized; then x * sigmoid(x) where `activation` is 1.
@@ -110,6 +138,7 @@ void register_contrib_normalization(ContribOperators& c) {
   c.add("SkipLayerNormalization", skip_layer_normalization);
   c.add("SkipSimplifiedLayerNormalization", skip_simplified);
   c.add("EmbedLayerNormalization", embed_layer_normalization);
+  c.add("QEmbedLayerNormalization", quantized_embed_layer_normalization);
   c.add("GroupNorm", group_norm);
   c.add("SkipGroupNorm", skip_group_norm);
 }

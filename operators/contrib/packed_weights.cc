@@ -1,4 +1,4 @@
-// Weights in blocks of few bits: MatMulNBits, GatherBlockQuantized.
+// Weights in blocks of few bits: MatMulNBits, MatMulBnb4, GatherBlockQuantized.
 #include "operators/contrib/packed_weights.h"
 
 #include <cmath>
@@ -141,10 +141,70 @@ Results gather_block_quantized(ContribNode& n, std::string& reason) {
   return n.results({n.b.add("Mul", {y, spread(gathered(2))})});
 }
 
+// The numbers that 4 bits stand for: fractions of a block's largest magnitude. Floats of 4 bits as bitsandbytes defines them (a
+// sign, then 3 bits in no order of size), and the quantiles of a normal distribution (Dettmers et al., QLoRA, appendix E).
+const std::vector<double>& numbers_of_4_bits(bool are_quantiles) {
+  static const std::vector<double> kFloats = [] {
+    std::vector<double> all{0, 1.0 / 192, 2.0 / 3, 1, 1.0 / 3, 1.0 / 2, 1.0 / 6, 1.0 / 4};
+    for (std::size_t i = 0; i < 8; ++i) all.push_back(-all[i]);
+    return all;
+  }();
+  static const std::vector<double> kQuantiles{-1.0,
+                                              -0.6961928009986877,
+                                              -0.5250730514526367,
+                                              -0.39491748809814453,
+                                              -0.28444138169288635,
+                                              -0.18477343022823334,
+                                              -0.09105003625154495,
+                                              0.0,
+                                              0.07958029955625534,
+                                              0.16093020141124725,
+                                              0.24611230194568634,
+                                              0.33791524171829224,
+                                              0.44070982933044434,
+                                              0.5626170039176941,
+                                              0.7229568362236023,
+                                              1.0};
+  return are_quantiles ? kQuantiles : kFloats;
+}
+
+// Y = A W', where W's elements, in the order of its rows, are looked up by 4 bits each, the upper ones of a byte first, and
+// multiplied by the magnitude of their block.
+Results matmul_bnb4(ContribNode& n, std::string& reason) {
+  const std::int64_t k = n.positive("K"), columns = n.positive("N"), block = n.positive("block_size");
+  const std::int64_t table = n.source.integer("quant_type", 1);
+  require_block_size(block);
+  n.require(table == 0 || table == 1, "quant_type is " + std::to_string(table) + ", must be 0 or 1");
+  if (n.source.integer("transB", 1) != 1) {
+    reason = "its weights are not transposed";
+    return std::nullopt;
+  }
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  n.require(k <= kMost / columns && block <= kMost, "K and N are too large");
+  n.require(n.shape(0).size() >= 1, "its input A has no axes");
+  n.require_equal(n.shape(0).back(), k, "the number of A's columns");
+  n.require(n.type(1) == DataType::kUint8, "its input B must consist of bytes");
+  const std::int64_t count = k * columns, blocks = (count + block - 1) / block, bytes = (count + 1) / 2;
+  const DataType type = n.type(0);
+  const ValueId low_first = n.b.reshaped(unpacked(n, resized(n, 1, {bytes}, "input B"), 4), {bytes, 2});
+  const ValueId codes =
+      n.b.add("Slice", {low_first}, {{"begin", Indices{0, 1}}, {"length", Indices{bytes, 2}}, {"step", Indices{1, -1}}});
+  const std::vector<double>& numbers = numbers_of_4_bits(table == 1);
+  const ValueId values = n.b.constant(Tensor::from_reals(type, {static_cast<std::int64_t>(numbers.size())}, numbers));
+  const ValueId fractions = n.b.add("Gather", {values, n.b.cast(codes, DataType::kInt64)}, {{"axis", Index(0)}});
+  // The last block may be shorter: the magnitudes are spread over the elements.
+  const ValueId magnitudes = n.b.add("Expand", {n.b.reshaped(resized(n, 2, {blocks}, "magnitudes"), {blocks, 1})},
+                                     {{"shape", Indices{blocks, block}}});
+  const auto flat = [&](ValueId v, std::int64_t size) { return n.entries(n.b.reshaped(v, {size}), 0, 0, count); };
+  const ValueId weights = n.b.add("Mul", {flat(fractions, 2 * bytes), flat(magnitudes, blocks * block)});
+  return n.results({n.b.add("MatMul", {n.input(0), n.swapped(n.b.reshaped(weights, {columns, k}), 0, 1)})});
+}
+
 }  // namespace
 
 void register_contrib_packed_weights(ContribOperators& c) {
   c.add("MatMulNBits", matmul_n_bits);
+  c.add("MatMulBnb4", matmul_bnb4);
   c.add("GatherBlockQuantized", gather_block_quantized);
 }
 

@@ -77,6 +77,27 @@ Results fused_conv(ContribNode& n, std::string& reason) {
   return activated(n, n.plus(static_cast<ValueId>(y->at(0)), n.optional_input(3)), n.source.reals("activation_params"), reason);
 }
 
+// As above, with channels last in X, Z and the result; W has ONNX's order.
+Results nhwc_conv(ContribNode& n, std::string& reason) {
+  NodeView conv(n.source, "Conv", 11,
+                {static_cast<OnnxValue>(n.channels_first(n.input(0))), n.source.input(1), n.source.input(2)});
+  const auto y = conv.import(reason);
+  if (!y) return std::nullopt;
+  const ValueId sum = n.plus(n.channels_last(static_cast<ValueId>(y->at(0))), n.optional_input(3));
+  return activated(n, sum, n.source.reals("activation_params"), reason);
+}
+
+// ConvTranspose with its padding as an input. X, W, padding, bias.
+Results conv_transpose_with_pads(ContribNode& n, std::string& reason) {
+  NodeView conv(n.source, "ConvTranspose", 11, {n.source.input(0), n.source.input(1), n.source.input(3)});
+  if (n.has(2)) {
+    auto pads = n.known_integers(2, "its padding", reason);
+    if (!pads) return std::nullopt;
+    conv.set("pads", std::move(*pads));
+  }
+  return conv.import(reason);
+}
+
 Results nhwc_max_pool(ContribNode& n, std::string& reason) {
   NodeView pool(n.source, "MaxPool", 12, {static_cast<OnnxValue>(n.channels_first(n.input(0)))});
   const auto y = pool.import(reason);
@@ -181,10 +202,15 @@ void register_contrib_product(ContribOperators& c) {
   c.add("FusedGemm", fused_gemm);
   c.add("GemmFastGelu", gemm_fast_gelu);
   c.add("FusedConv", fused_conv);
+  c.add("NhwcConv", nhwc_conv);
+  c.add("NhwcFusedConv", nhwc_conv);
+  c.add("ConvTransposeWithDynamicPads", conv_transpose_with_pads);
   c.add("CausalConvWithState", causal_convolution);
   c.add("NhwcMaxPool", nhwc_max_pool);
   c.add("CDist", cdist);
   c.add("GatherND", as_in_onnx("GatherND", 12));
+  c.add("GridSample", as_in_onnx("GridSample", 16));
+  c.add("Pad", as_in_onnx("Pad", 13));
   c.add("Trilu", as_in_onnx("Trilu", 14));
   c.add("Range", as_in_onnx("Range", 11));
 }

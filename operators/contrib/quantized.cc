@@ -5,6 +5,7 @@
 
 #include "operators/contrib/contrib.h"
 #include "operators/contrib/node_view.h"
+#include "operators/integer_products.h"
 
 namespace rewright::operators {
 
@@ -116,7 +117,7 @@ Results qgemm(ContribNode& n, std::string&) {
     return n.source.integer(trans, 0) != 0 ? n.swapped(n.input(i), 0, 1) : n.input(i);
   };
   n.require_rank(0, 2), n.require_rank(3, 2);
-  ValueId sum = n.integer_product(operand(0, "transA"), operand(3, "transB"), n.optional_input(2), n.optional_input(5));
+  ValueId sum = integer_product(n.b, operand(0, "transA"), operand(3, "transB"), n.optional_input(2), n.optional_input(5));
   sum = n.plus(sum, n.optional_input(6));
   const DataType type = n.type(1);
   const ValueId factor = n.b.add("Mul", {n.input(1), n.input(4)});
@@ -127,21 +128,48 @@ Results qgemm(ContribNode& n, std::string&) {
 
 Results matmul_integer_to_float(ContribNode& n, std::string&) {
   const ValueId y =
-      n.scaled_integer_product(n.input(0), n.input(1), n.input(2), n.input(3), n.optional_input(4), n.optional_input(5));
+      scaled_integer_product(n.b, n.input(0), n.input(1), n.input(2), n.input(3), n.optional_input(4), n.optional_input(5));
   return n.results({n.plus(y, n.optional_input(6))});
 }
 
 // A is quantized by its own range first.
 Results dynamic_quantize_matmul(ContribNode& n, std::string&) {
-  const Operator& op = registry().get("DynamicQuantizeLinear");
-  const std::vector<ValueId> a = n.b.node(op, op.defaults(), {n.input(0)});
-  const ValueId y = n.scaled_integer_product(a.at(0), n.input(1), a.at(1), n.input(2), a.at(2), n.optional_input(3));
+  const ValueId y = dynamic_integer_product(n.b, n.input(0), n.input(1), n.input(2), n.optional_input(3));
   return n.results({n.plus(y, n.optional_input(4))});
+}
+
+// (A - its zero point) (B - its zero point), by elements, as int32.
+Results mul_integer(ContribNode& n, std::string&) {
+  const auto centered = [&](std::size_t i) {
+    const ValueId wide = n.b.cast(n.input(i), DataType::kInt32);
+    return n.has(i + 1) ? n.b.add("Sub", {wide, n.b.cast(n.input(i + 1), DataType::kInt32)}) : wide;
+  };
+  return n.results({n.b.add("Mul", {centered(0), centered(2)})});
+}
+
+// The sum over some axes, in 32 bits; over all axes if none are named.
+Results reduce_sum_integer(ContribNode& n, std::string&) {
+  const std::vector<std::int64_t> given = n.source.integers("axes");
+  Indices axes(given.begin(), given.end());
+  for (std::size_t a = 0; given.empty() && a < n.shape(0).size(); ++a) axes.emplace_back(a);
+  const DataType wide = n.type(0) == DataType::kUint8 ? DataType::kUint32 : DataType::kInt32;
+  return n.results({n.b.add("ReduceSum", {n.b.cast(n.input(0), wide)},
+                            {{"axes", axes}, {"keepdims", n.source.integer("keepdims", 1) != 0}})});
+}
+
+// A product of integers of 16 bits, in 32.
+Results matmul_integer_16(ContribNode& n, std::string&) {
+  const bool is_signed = n.type(0) == DataType::kInt16 || n.type(1) == DataType::kInt16;
+  const DataType wide = is_signed ? DataType::kInt32 : DataType::kUint32;
+  return n.results({n.b.add("MatMul", {n.b.cast(n.input(0), wide), n.b.cast(n.input(1), wide)})});
 }
 
 }  // namespace
 
 void register_contrib_quantized(ContribOperators& c) {
+  c.add("MulInteger", mul_integer);
+  c.add("ReduceSumInteger", reduce_sum_integer);
+  c.add("MatMulInteger16", matmul_integer_16);
   c.add("QLinearAdd", binary("Add"));
   c.add("QLinearMul", binary("Mul"));
   c.add("QLinearSigmoid", unary([](ContribNode& n, ValueId x, std::string&) { return n.b.add("Sigmoid", {x}); }));

@@ -1,9 +1,11 @@
-// Operators on bits, caches and batches.
+// Operators on bits, caches and batches; inverses of matrices.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
@@ -94,12 +96,60 @@ Imported graph_of_batch_normalization(OnnxSource& source, std::string& reason) {
   return SourceBuilder::results(results);
 }
 
+// The inverse of a matrix of size x size elements, in its place, by elimination with the largest element of each column as
+// pivot (Gauss and Jordan). A singular one gets elements that are no numbers.
+void invert(std::span<double> matrix, std::size_t size) {
+  std::vector<double> inverse(matrix.size(), 0);
+  for (std::size_t i = 0; i < size; ++i) inverse[i * size + i] = 1;
+  const auto row = [size](std::span<double> m, std::size_t i) { return m.subspan(i * size, size); };
+  for (std::size_t column = 0; column < size; ++column) {
+    std::size_t pivot = column;
+    for (std::size_t i = column + 1; i < size; ++i)
+      if (std::abs(matrix[i * size + column]) > std::abs(matrix[pivot * size + column])) pivot = i;
+    for (const std::span<double> m : {matrix, std::span(inverse)}) {
+      if (pivot != column) std::ranges::swap_ranges(row(m, column), row(m, pivot));
+    }
+    const double divisor = matrix[column * size + column];
+    for (const std::span<double> m : {matrix, std::span(inverse)})
+      for (double& element : row(m, column)) element /= divisor;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double factor = matrix[i * size + column];
+      if (i == column || factor == 0) continue;
+      for (const std::span<double> m : {matrix, std::span(inverse)})
+        for (std::size_t j = 0; j < size; ++j) row(m, i)[j] -= factor * row(m, column)[j];
+    }
+  }
+  std::ranges::copy(inverse, matrix.begin());
+}
+
+// ONNX Runtime's Inverse, of matrices in the last two axes.
+void run_inverse(Call& call) {
+  const Tensor& x = call.tensor(0);
+  const Sizes& sizes = x.sizes();
+  if (!is_real(x.type())) throw Error(ErrorCode::kBadInput, "its elements are no real numbers");
+  if (sizes.size() < 2 || sizes.back() != sizes[sizes.size() - 2])
+    throw Error(ErrorCode::kBadInput,
+                to_string(TensorType{x.type(), Indices(sizes.begin(), sizes.end())}) + " has no square matrices");
+  const auto size = static_cast<std::size_t>(sizes.back());
+  std::vector<double> elements = x.reals();
+  for (std::size_t first = 0; first < elements.size(); first += size * size) {
+    call.checkpoint();
+    invert(std::span(elements).subspan(first, size * size), size);
+  }
+  call.give(Tensor::from_reals(x.type(), sizes, elements));
+}
+
+Procedure::KnownTypes infer_inverse(const OnnxAttributes&, const Procedure::KnownTypes& inputs, std::size_t) {
+  return {inputs.empty() ? std::nullopt : inputs[0]};
+}
+
 }  // namespace
 
 void register_algebra(Procedures& p) {
   p.add("BitCast", run_bit_cast);
   p.add_graph("BatchNormalization", graph_of_batch_normalization);
   p.add_graph("TensorScatter", graph_of_tensor_scatter);
+  p.add_foreign("com.microsoft", "Inverse", {.run = run_inverse, .infer = infer_inverse});
 }
 
 }  // namespace rewright::operators

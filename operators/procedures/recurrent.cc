@@ -1,11 +1,12 @@
-// Executes recurrent networks: RNN, GRU, LSTM. One step, and the product of all steps' inputs with their weights, are graphs of
-// operators; a loop runs through the sequences.
+// Executes recurrent networks: RNN, GRU, LSTM, and ONNX Runtime's DynamicQuantizeLSTM, which has weights of 8 bits. One step,
+// and the product of all steps' inputs with their weights, are graphs of operators; a loop runs through the sequences.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
+#include "operators/integer_products.h"
 #include "operators/procedures/procedures.h"
 #include "operators/procedures/recurrent_cell.h"
 #include "operators/tensor_parts.h"
@@ -31,10 +32,16 @@ Tensor zero_tensor(DataType type, const Sizes& sizes) {
   return tensor;
 }
 
+constexpr const char* kQuantizedLstm = "DynamicQuantizeLSTM";
+
 // Shared by RNN, GRU and LSTM: operands, directions, activations, and the order of a sequence.
 class Network {
  public:
-  explicit Network(Call& call) : call_(call), kind_(recurrent_kind(call)), batch_first_(call.integer("layout", 0) != 0) {
+  explicit Network(Call& call)
+      : call_(call),
+        kind_(recurrent_kind(call)),
+        is_quantized_(call.type() == kQuantizedLstm),
+        batch_first_(call.integer("layout", 0) != 0) {
     const Tensor& x = call.tensor(0);
     const Sizes &w = call.tensor(1).sizes(), &r = call.tensor(2).sizes();
     if (x.sizes().size() != 3 || w.size() != 3 || r.size() != 3)
@@ -43,11 +50,11 @@ class Network {
     length_ = x.sizes()[batch_first_ ? 1 : 0];
     batch_ = x.sizes()[batch_first_ ? 0 : 1];
     inputs_ = x.sizes()[2];
-    hidden_ = r[2];
+    hidden_ = r[is_quantized_ ? 1 : 2];
     const std::string direction = call.text("direction", "forward");
     directions_ = direction == "bidirectional" ? 2 : 1;
     backward_first_ = direction == "reverse";
-    if (w != Sizes{directions_, rows(), inputs_} || r != Sizes{directions_, rows(), hidden_})
+    if (w != weight_sizes(inputs_, {directions_}) || r != weight_sizes(hidden_, {directions_}))
       throw Error(ErrorCode::kBadInput, "the sizes of X, W and R do not fit together");
     require_few(element_count(Sizes{length_, batch_, directions_, rows() + 1}));
     lengths_ = call.has_input(4) ? call.integers(4) : std::vector<std::int64_t>(static_cast<std::size_t>(batch_), length_);
@@ -78,6 +85,24 @@ class Network {
 
  private:
   std::int64_t rows() const { return kind_.gates * hidden_; }
+  // The sizes of weights for `columns` inputs or states, behind these axes. Those of 8 bits are transposed.
+  Sizes weight_sizes(std::int64_t columns, Sizes before = {}) const {
+    before.insert(before.end(), {is_quantized_ ? columns : rows(), is_quantized_ ? rows() : columns});
+    return before;
+  }
+
+  // One direction's scale or zero point of weights: one number, or one for each row.
+  Call::Given quantization(std::size_t input, std::int64_t d) const {
+    if (!call_.has_input(input)) throw Error(ErrorCode::kBadInput, "input " + std::to_string(input) + " is missing");
+    return operand(input, d, call_.tensor(input).size() == directions_ ? Sizes{} : Sizes{rows()});
+  }
+  // Appends a direction's weights, with scale and zero point, which are the inputs from `first` on, if they are of 8 bits.
+  void give_weights(std::vector<Call::Given>& given, std::size_t input, std::int64_t d, std::int64_t columns,
+                    std::size_t first) const {
+    given.push_back(operand(input, d, weight_sizes(columns)));
+    if (!is_quantized_) return;
+    given.push_back(quantization(first, d)), given.push_back(quantization(first + 1, d));
+  }
 
   // One direction's part of an operand whose first axis is that of directions; empty if it is absent.
   Call::Given operand(std::size_t input, std::int64_t d, const Sizes& sizes) const {
@@ -126,16 +151,26 @@ class Network {
   // are few graphs for all numbers of steps; and with the batch in front all steps have them.
   Tensor projected(std::int64_t d, std::int64_t steps) const {
     const auto enough = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(steps)));
-    const std::int64_t count = batch_first_ ? length_ : std::min(length_, enough);
-    std::vector<Call::Given> given{{part_of(call_.tensor(0), 0, {count * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
+    // Numbers that become integers by their range are those of the steps alone.
+    const std::int64_t count = batch_first_ ? length_ : is_quantized_ ? steps : std::min(length_, enough);
+    std::vector<Call::Given> given{{part_of(call_.tensor(0), 0, {count * batch_, inputs_})}};
+    give_weights(given, 1, d, inputs_, 8);
+    const std::size_t weights = given.size();
     const Call::Given biases = operand(3, d, {2, rows()});
     if (biases.tensor) {
       given.push_back({part_of(biases.tensor, 0, {rows()}), biases.is_constant});
       if (!kind_.splits_biases) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
     }
-    const auto describe = [](GraphBuilder& graph, const std::vector<ValueId>& values) {
-      std::vector<ValueId> operands(values.begin(), values.begin() + std::min<std::ptrdiff_t>(3, std::ssize(values)));
-      if (values.size() > 3) operands[2] = graph.add("Add", {values[2], values[3]});
+    const auto describe = [this, weights](GraphBuilder& graph, const std::vector<ValueId>& values) {
+      const ValueId bias = values.size() == weights       ? kNoGradient
+                           : values.size() == weights + 1 ? values[weights]
+                                                          : graph.add("Add", {values[weights], values[weights + 1]});
+      if (is_quantized_) {
+        const ValueId product = dynamic_integer_product(graph, values[0], values[1], values[2], values[3]);
+        return std::vector<ValueId>{bias == kNoGradient ? product : graph.add("Add", {product, bias})};
+      }
+      std::vector<ValueId> operands{values[0], values[1]};
+      if (bias != kNoGradient) operands.push_back(bias);
       return std::vector<ValueId>{graph.add("Gemm", std::move(operands), {{"transB", true}})};
     };
     return call_.graph("inputs " + std::to_string(d), given, describe)->run(inputs_of(given)).at(0).tensor();
@@ -155,10 +190,23 @@ class Network {
       const std::span functions =
           std::span(kind_.activations).subspan(static_cast<std::size_t>(d) * kind_.activations_per_direction);
       const std::size_t r = 1 + states;
-      std::size_t next = r + 1;
+      std::size_t next = r + (is_quantized_ ? 3 : 1);
       const ValueId bias = has_bias ? values[next++] : kNoGradient, peepholes = has_peepholes ? values[next] : kNoGradient;
-      return kind_.cell({graph, functions, clip_, hidden_, values[0], values[r], given[r].is_constant,
-                         std::vector(values.begin() + 1, values.begin() + static_cast<std::ptrdiff_t>(r)), bias, peepholes});
+      CellStep step{graph,
+                    functions,
+                    clip_,
+                    hidden_,
+                    values[0],
+                    values[r],
+                    given[r].is_constant,
+                    std::vector(values.begin() + 1, values.begin() + static_cast<std::ptrdiff_t>(r)),
+                    bias,
+                    peepholes};
+      if (is_quantized_)
+        step.state_product = [&](ValueId h) {
+          return dynamic_integer_product(graph, h, values[r], values[r + 1], values[r + 2]);
+        };
+      return kind_.cell(step);
     };
     return call_.graph("step " + std::to_string(d), given, describe);
   }
@@ -183,25 +231,34 @@ class Network {
 
     std::vector<Call::Given> given{{inputs_at(0)}};
     for (const Tensor& state : states) given.push_back({state});
-    given.push_back(operand(2, d, {rows(), hidden_}));
+    give_weights(given, 2, d, hidden_, 10);
     const Call::Given biases = kind_.splits_biases ? operand(3, d, {2, rows()}) : Call::Given();
     if (biases.tensor) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
     const Call::Given peepholes = states.size() > 1 ? operand(7, d, {3 * hidden_}) : Call::Given();
     if (peepholes.tensor) given.push_back(peepholes);
     const auto graph = step_graph(d, given, biases.tensor.size() > 0, peepholes.tensor.size() > 0, states.size());
 
+    // Where states become integers by their range, those of sequences that ended count as zeros, as in ONNX Runtime.
+    const Tensor none = zero_tensor(x->type(), {batch_, hidden_});
     std::vector<Datum> inputs = inputs_of(given);
     for (std::int64_t n = 0; n < steps; ++n) {
       call_.checkpoint();
       if (n > 0) inputs[0] = inputs_at(n);
       const std::vector<Datum> next = graph->run(inputs);
       for (std::size_t s = 0; s < states.size(); ++s)
-        inputs[1 + s] = is_whole ? next.at(s) : going_on(inputs[1 + s].tensor(), next.at(s).tensor(), n);
+        inputs[1 + s] =
+            is_whole ? next.at(s) : going_on(is_quantized_ && s == 0 ? none : inputs[1 + s].tensor(), next.at(s).tensor(), n);
       for (std::int64_t b = 0; b < batch_; ++b)
         if (n < lengths_[static_cast<std::size_t>(b)])
           copy_rows(inputs[1].tensor(), b, all, output_row(d, entry(n, b), b), 1, hidden_);
     }
+    const Tensor first = states[0];
     for (std::size_t s = 0; s < states.size(); ++s) states[s] = inputs[1 + s].tensor();
+    if (!is_quantized_ || is_whole) return;
+    for (std::int64_t b = 0; b < batch_; ++b) {
+      const std::int64_t length = lengths_[static_cast<std::size_t>(b)];
+      copy_rows(length > 0 ? all : first, length > 0 ? output_row(d, entry(length - 1, b), b) : b, states[0], b, 1, hidden_);
+    }
   }
 
   // The states after step n for sequences that are longer than n, and the states before it for the others.
@@ -214,13 +271,22 @@ class Network {
 
   Call& call_;
   RecurrentKind kind_;
-  bool batch_first_, backward_first_ = false;
+  bool is_quantized_, batch_first_, backward_first_ = false;
   std::int64_t length_ = 0, batch_ = 0, inputs_ = 0, hidden_ = 0, directions_ = 1;
   std::vector<std::int64_t> lengths_;
   std::optional<double> clip_;
 };
 
 void run_recurrent(Call& call) { Network(call).run(); }
+
+Procedure::KnownTypes infer_quantized_lstm(const OnnxAttributes& source, const Procedure::KnownTypes& inputs, std::size_t) {
+  if (inputs.size() < 3 || !inputs[0] || inputs[0]->sizes.size() != 3 || !inputs[2] || inputs[2]->sizes.size() != 3)
+    return {std::nullopt, std::nullopt, std::nullopt};
+  const Sizes &x = inputs[0]->sizes, &r = inputs[2]->sizes;
+  const std::int64_t directions = source.text("direction", "forward") == "bidirectional" ? 2 : 1;
+  const Procedure::KnownType state{inputs[0]->type, {directions, x[1], r[1]}};
+  return {{{inputs[0]->type, {x[0], directions, x[1], r[1]}}}, state, state};
+}
 
 }  // namespace
 
@@ -229,6 +295,7 @@ void register_recurrent(Procedures& p) {
     p.add(type, run_recurrent);
     p.add_graph(type, graph_of_recurrent);
   }
+  p.add_foreign("com.microsoft", kQuantizedLstm, {.run = run_recurrent, .infer = infer_quantized_lstm});
 }
 
 }  // namespace rewright::operators

@@ -78,7 +78,8 @@ std::vector<ValueId> gru_step(const CellFormulas& s, bool reset_after) {
 
 // Gates i, o, f and the new cell value c, with peepholes from the cell to the first three.
 std::vector<ValueId> lstm_step(const CellFormulas& s, bool couples) {
-  const ValueId before = s.states[1], sums = s.matrix_product(s.states[0], s.r, s.x);
+  const ValueId before = s.states[1], h = s.states[0];
+  const ValueId sums = s.state_product ? s.sum(s.state_product(h), s.x) : s.matrix_product(h, s.r, s.x);
   const ValueId in = s.f(0, s.with_peephole(s.gate(sums, 0), 0, before));
   const ValueId forget = couples ? s.complement(in) : s.f(0, s.with_peephole(s.gate(sums, 2), 2, before));
   const ValueId cell = s.sum(s.product(forget, before), s.product(in, s.f(1, s.gate(sums, 3))));

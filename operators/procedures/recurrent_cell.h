@@ -33,6 +33,7 @@ struct CellStep {
   std::vector<ValueId> states;  // [batch, hidden] each: h, and the cell
   ValueId state_bias;           // [gates * hidden], of the state's product; kNoGradient: zero, or part of x
   ValueId peepholes;            // [3 * hidden]; kNoGradient: zero
+  std::function<ValueId(ValueId h)> state_product = {};  // in an LSTM: the state times its weights by other means than r
 };
 // Adds the nodes of a step and returns the next states.
 using Cell = std::function<std::vector<ValueId>(const CellStep&)>;

@@ -453,11 +453,11 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
 // ---- MaxRoiPool as a graph
 
 // Membership of an axis' elements in bins (see bins_of), [regions, bins, size], and whether a bin has any, [regions, bins, 1].
-struct Members {
+struct BinMembers {
   ValueId inside, any;
 };
 
-Members members_of(Formulas& f, ValueId begin, ValueId end, std::int64_t bins, std::int64_t size) {
+BinMembers members_of(Formulas& f, ValueId begin, ValueId end, std::int64_t bins, std::int64_t size) {
   GraphBuilder& b = f.b;
   const auto counted = [&](std::int64_t first, std::int64_t count, Sizes sizes) {
     std::vector<double> numbers(static_cast<std::size_t>(count));
@@ -503,8 +503,8 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
     const ValueId rounded = places.where(places.less(rest, places.number(0.5)), below, places.plus(below, 1));
     return places.times(b.add("Sign", {at}), rounded);
   };
-  const Members down = members_of(places, corner(2), corner(4), bins[0], rows.value());
-  const Members across = members_of(places, corner(1), corner(3), bins[1], columns.value());
+  const BinMembers down = members_of(places, corner(2), corner(4), bins[0], rows.value());
+  const BinMembers across = members_of(places, corner(1), corner(3), bins[1], columns.value());
   const ValueId image = b.reshaped(b.cast(entry(0), DataType::kInt64), {regions});
   const ValueId least = f.number(-HUGE_VAL);
   const auto largest = [&](ValueId v, std::int64_t axis) {
