@@ -1,13 +1,14 @@
 # How a folder declares its library, its tests, its programs and its Protobuf schemas.
 
-# rewright_library(NAME [FUZZED] SOURCES ... [SEPARATE ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+# rewright_library(NAME [FUZZED] [BRIEF] SOURCES ... [SEPARATE ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
 # A static library. Sources of ours are included relative to the root: #include "expressions/index.h". FUZZED: it reads what others
 # wrote, and tells the fuzzers which of its branches were taken, where there are fuzzers. (This takes a quarter of the time to
-# compile and to run; the other libraries do without.) Eight files are compiled at a time (REWRIGHT_UNITY), so that a name in an
+# compile and to run; the other libraries do without.) BRIEF: its code takes less time to run in tests than to compile, so that under
+# sanitizers it is not optimized, which halves the latter. Eight files are compiled at a time (REWRIGHT_UNITY), so that a name in an
 # unnamed namespace is a library's only one; SEPARATE: files that are compiled by themselves, as they have names that others
 # have, or as a plug-in takes them without the rest.
 function(rewright_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "FUZZED" "" "SOURCES;SEPARATE;PUBLIC_DEPS;PRIVATE_DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FUZZED;BRIEF" "" "SOURCES;SEPARATE;PUBLIC_DEPS;PRIVATE_DEPS")
   add_library(${name} STATIC ${arg_SOURCES} ${arg_SEPARATE})
   rewright_unity(${name} 8 ${arg_SEPARATE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -16,6 +17,9 @@ function(rewright_library name)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
   rewright_warnings(${name})
+  if(arg_BRIEF AND REWRIGHT_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   if(arg_FUZZED AND REWRIGHT_FUZZERS)
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${name} INTERFACE -fsanitize=fuzzer-no-link)
