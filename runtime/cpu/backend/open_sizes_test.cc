@@ -3,6 +3,7 @@
 #include <cstring>
 #include <thread>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/backend/sized_plans.h"
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/testing/open_networks.h"
@@ -16,7 +17,7 @@ using rewright::testing::require_close;
 using rewright::testing::require_same_bits;
 
 TEST_CASE("random networks at random sizes, 0 and 1 among them") {
-  for (unsigned seed = 0; seed < 24; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     RandomGraph g(seed);
     const Graph graph = random_network(g);
     SessionOptions options;
