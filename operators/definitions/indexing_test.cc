@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 
 #include "operators/specification.h"
 #include "operators/testing.h"
@@ -85,6 +88,24 @@ TEST_CASE("TopK puts the first of equal elements first") {
   CHECK(y[1].integers() == std::vector<std::int64_t>{1, 2, 3});
   CHECK(evaluate("TopK", {x}, {{"k", Index(1)}, {"largest", Index(0)}})[1].integers() == std::vector<std::int64_t>{0});
   CHECK(shape_of("TopK", {reals({4})}, {{"k", Index(5)}}) == "k is 5, the axis has size 4");
+}
+
+TEST_CASE("TopK takes NaN for the largest element") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> elements(40);
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = i % 3 == 0 ? nan : static_cast<double>(i * 7 % 11);
+  elements[4] = infinity, elements[5] = -infinity;
+  for (const int largest : {0, 1}) {
+    const auto y = evaluate("TopK", {tensor({40}, elements)}, {{"k", Index(40)}, {"largest", Index(largest)}});
+    const std::vector<std::int64_t> places = y[1].integers();
+    const auto is_before = [&](std::int64_t a, std::int64_t b) {
+      const double x = elements[static_cast<std::size_t>(a)], other = elements[static_cast<std::size_t>(b)];
+      if (std::isnan(x) && std::isnan(other)) return a < b;
+      if (std::isnan(x) || std::isnan(other)) return std::isnan(x) == (largest == 1);
+      return x == other ? a < b : (x > other) == (largest == 1);
+    };
+    CHECK(std::is_sorted(places.begin(), places.end(), is_before));
+  }
 }
 
 TEST_CASE("OneHot is off everywhere for an index outside") {

@@ -1,5 +1,6 @@
 // Operators that are executed and have no denotation: writing at positions given as data, and sorting. What the first of them
 // compute is specified all the same, for proofs (operators/specification.h).
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -39,8 +40,10 @@ class Combinable {
                                                         static_cast<std::uint64_t>(from.integers_[k]), key(integers_[i]),
                                                         key(from.integers_[k])));
   }
+  // NaN comes after all numbers, and is as large as another NaN.
   bool less(std::size_t i, std::size_t k) const {
-    return real_ ? reals_[i] < reals_[k] : key(integers_[i]) < key(integers_[k]);
+    if (!real_) return key(integers_[i]) < key(integers_[k]);
+    return std::isnan(reals_[k]) ? !std::isnan(reals_[i]) : reals_[i] < reals_[k];
   }
   Tensor picked(const std::vector<std::size_t>& which, Sizes sizes) const {
     std::vector<double> r;
@@ -418,7 +421,7 @@ struct ScatterND {
   }
 };
 
-// The k largest (or smallest) elements along an axis, and their positions. Among equal elements the first.
+// The k largest (or smallest) elements along an axis, and their positions. Among equal elements the first; NaN is the largest.
 struct TopK {
   static constexpr std::string_view kName = "TopK";
   Index axis = -1, k = 1, largest = 1, sorted = 1;

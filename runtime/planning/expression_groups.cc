@@ -81,8 +81,13 @@ class ExpressionGroups {
     group.nodes.assign(growing.members.begin(), growing.members.end());
     Chain chain = compose(kernels_, p_.producers, group.nodes, kNoValue, true);
     group.copy = chain.element()->kind == Kind::kRead && !p_.uses.is_output(group.result) &&
-                 kernels_.info(chain.operands()[0]).type == kernels_.info(group.result).type;
+                 only_widens(kernels_.info(chain.operands()[0]).type, kernels_.info(group.result).type);
     if (!absorb_into_reader(chain)) group.chain = std::move(chain);
+  }
+
+  // Is an element of the second type each of the first?
+  static bool only_widens(DataType from, DataType to) {
+    return from == to || (to == DataType::kFloat && (from == DataType::kHalf || from == DataType::kBfloat16));
   }
 
   // Merges the last group, which has this chain, into the only reader of its result, if that is a kernel that reads it in order

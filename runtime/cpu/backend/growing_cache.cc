@@ -33,7 +33,8 @@ class Separation {
       if (node->op == nullptr) return false;
       if (!is_cached_attention(*node)) continue;
       const auto op = from_attributes<CachedAttention>(node->attributes);
-      if (node->inputs[3] == kNoValue) return false;
+      // Caches of 16 bits are converted, as a whole.
+      if (node->inputs[3] == kNoValue || graph_.value(node->inputs[3]).type.type != DataType::kFloat) return false;
       const Indices &past = shape(node->inputs[3]), &q = shape(node->inputs[0]);
       Lengths found{past[2], shape(node->outputs[1])[2], op.total, q[1], floor_div(op.heads, op.shared)};
       // A window's cache is always as long as before: its kernel needs not know how long the others become.

@@ -1,13 +1,13 @@
 // Concatenation of parts of a few elements each, side by side in every row, as columns become a table.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "operators/tensor_parts.h"
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -21,7 +21,8 @@ constexpr Count kCached = 16384;  // bytes of the result that are written togeth
 class NarrowConcatenationKernel final : public Kernel {
  public:
   // `widths`: bytes of a row, by input.
-  NarrowConcatenationKernel(std::vector<Count> widths, Count rows) : widths_(std::move(widths)), rows_(rows) {
+  NarrowConcatenationKernel(std::vector<Count> widths, Count rows, Isa isa)
+      : widths_(std::move(widths)), rows_(rows), loops_(loops_for<LoopTables>(isa)) {
     for (const Count width : widths_) row_ += width;
   }
 
@@ -32,23 +33,14 @@ class NarrowConcatenationKernel final : public Kernel {
       const Count first = block * together, count = std::min(together, rows_ - first);
       std::byte* to = call.outputs[0] + first * row_;
       for (std::size_t k = 0; k < widths_.size(); to += widths_[k++])
-        copy(call.inputs[k] + first * widths_[k], widths_[k], to, count);
+        loops_.copy_rows(to, row_, call.inputs[k] + first * widths_[k], widths_[k], count, widths_[k]);
     });
   }
 
  private:
-  template <std::size_t kBytes>
-  void copy_elements(const std::byte* from, std::byte* to, Count count) const {
-    for (Count r = 0; r < count; ++r) std::memcpy(to + r * row_, from + r * static_cast<Count>(kBytes), kBytes);
-  }
-  void copy(const std::byte* from, Count width, std::byte* to, Count count) const {
-    if (width == 4) return copy_elements<4>(from, to, count);
-    if (width == 8) return copy_elements<8>(from, to, count);
-    for (Count r = 0; r < count; ++r) std::memcpy(to + r * row_, from + r * width, static_cast<std::size_t>(width));
-  }
-
   std::vector<Count> widths_;
   Count rows_, row_ = 0;
+  const LoopTables& loops_;
 };
 
 class NarrowConcatenationPlan final : public NodePlan {
@@ -66,7 +58,7 @@ class NarrowConcatenationPlan final : public NodePlan {
       inputs.push_back(planner.storage(v, kPlain));
     }
     const Count rows = operators::AxisView(y.sizes, axis_).before;
-    planner.add_step(std::make_unique<NarrowConcatenationKernel>(std::move(widths), rows), std::move(inputs),
+    planner.add_step(std::make_unique<NarrowConcatenationKernel>(std::move(widths), rows, planner.options().isa), std::move(inputs),
                      {planner.add_value(result, kPlain)});
   }
 

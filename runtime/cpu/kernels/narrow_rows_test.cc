@@ -127,20 +127,32 @@ TEST_CASE("outputs that are copies of computed values") {
   }
 }
 
-TEST_CASE("the best along any axis") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+TEST_CASE("the best along any axis, NaN among them") {
+  static constexpr DataType kTypes[] = {DataType::kFloat, DataType::kDouble, DataType::kInt32, DataType::kHalf,
+                                        DataType::kInt8,  DataType::kUint16, DataType::kInt64, DataType::kUint32,
+                                        DataType::kUint8, DataType::kUint64, DataType::kInt16, DataType::kBfloat16};
+  for (unsigned seed = 0; seed < 120; ++seed) {
     INFO("seed " << seed);
     rewright::testing::GraphBuilder b(seed);
-    const DataType type = std::vector<DataType>{DataType::kFloat, DataType::kDouble, DataType::kInt32,
-                                                DataType::kHalf,  DataType::kInt8,   DataType::kUint16}[seed % 6];
+    const DataType type = kTypes[seed % std::size(kTypes)];
+    const bool has_sign = is_real(type) || type == DataType::kInt8 || type == DataType::kInt16 || type == DataType::kInt32 ||
+                          type == DataType::kInt64;
     const std::int64_t axis = b.pick(0, 2);
-    Sizes s{b.pick(1, 3), b.pick(1, 4), b.pick(1, 40)};
-    s[static_cast<std::size_t>(axis)] = b.pick(1, 400);
+    Sizes s{b.pick(1, 3), b.pick(1, 12), b.pick(1, 40)};
+    s[static_cast<std::size_t>(axis)] = b.pick(1, b.pick(0, 1) == 0 ? 400 : 40);
     std::vector<double> x(static_cast<std::size_t>(element_count(s)));
     const std::int64_t most = b.pick(0, 1) == 0 ? 100 : 6;  // many of the same
-    for (double& v : x) v = static_cast<double>(b.pick(0, most));
+    const std::int64_t others = is_real(type) ? b.pick(0, 2) : 0;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (double& v : x) {
+      v = static_cast<double>(b.pick(has_sign ? -most : 0, most));
+      if (others == 0 || b.pick(0, others == 1 ? 1 : 40) != 0) continue;
+      v = std::vector{std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity,
+                      -0.0}[static_cast<std::size_t>(b.pick(0, 4))];
+    }
     b.inputs.push_back(Tensor::from_reals(type, s, x));
-    const std::int64_t size = s[static_cast<std::size_t>(axis)], k = b.pick(1, std::min<std::int64_t>(size, b.pick(1, 30)));
+    const std::int64_t size = s[static_cast<std::size_t>(axis)];
+    const std::int64_t k = b.pick(1, std::min<std::int64_t>(size, b.pick(0, 1) == 0 ? 8 : b.pick(1, 30)));
     const auto best = node(b.graph, "TopK", {b.graph.add_input("x", {type, {Index(s[0]), Index(s[1]), Index(s[2])}})},
                            {{"axis", Index(axis)}, {"k", Index(k)}, {"largest", Index(b.pick(0, 1))}});
     b.graph.add_output("values", best[0]);

@@ -259,6 +259,13 @@ class ScaledKernel final : public Kernel {
     float* const numbers = evaluate(call);
     const std::byte* const x = call.inputs[operand_];
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    if (channels_ > 1 && row_ <= kShort && !two_slopes_) {
+      const Count together = kPart / row_;
+      return call.workers.for_each((rows_ + together - 1) / together, static_cast<double>(rows_ * row_) / kElements,
+                                   [&](Count unit, int) {
+                                     scale_rows(numbers, x, y, unit * together, std::min(rows_, (unit + 1) * together));
+                                   });
+    }
     const Count parts = (row_ + kPart - 1) / kPart;
     call.workers.for_each(rows_ * parts, static_cast<double>(rows_ * row_) / kElements, [&](Count unit, int) {
       const Count row = unit / parts, first = unit % parts * kPart, at = row * row_ + first, n = std::min(kPart, row_ - first);
@@ -277,8 +284,24 @@ class ScaledKernel final : public Kernel {
   }
 
  private:
-  static constexpr Count kPart = 1 << 14;  // elements of a row that are computed at once
+  // Elements of a row, or of short rows, that are computed at once; of a short row.
+  static constexpr Count kPart = 1 << 14, kShort = 512;
   static constexpr double kElements = 4;   // per nanosecond
+
+  void scale_rows(const float* numbers, const std::byte* x, float* y, Count first, Count last) const {
+    for (Count row = first; row < last;) {
+      const Count channel = row % channels_, count = std::min(last - row, channels_ - channel), at = row * row_;
+      const float* const center = numbers + channel;
+      const ScalingLoops::RowScalings scalings{center, center + channels_, center + 2 * channels_, low_, high_};
+      if (type_ == DataType::kUint8)
+        loops_.scale_uint8_rows(y + at, reinterpret_cast<const std::uint8_t*>(x) + at, count, row_, scalings);
+      else if (type_ == DataType::kInt8)
+        loops_.scale_int8_rows(y + at, reinterpret_cast<const std::int8_t*>(x) + at, count, row_, scalings);
+      else
+        loops_.scale_rows(y + at, reinterpret_cast<const float*>(x) + at, count, row_, scalings);
+      row += count;
+    }
+  }
 
   // Numbers as floats, one kind after the other.
   float* evaluate(const Call& call) const {
@@ -335,7 +358,7 @@ bool has_exact_bounds(const ScaledForm& f) {
 
 bool plan_scaled(Planner& planner, const Expression& e) {
   using Kind = ElementNode::Kind;
-  constexpr Count kShortRow = 8, kLongRow = 64, kWorthComputing = 4096;
+  constexpr Count kShortRow = 2, kLongRow = 64, kWorthComputing = 4096;
   const Kind kind = e.element->kind;
   if (kind != Kind::kAdd && kind != Kind::kMultiply && kind != Kind::kMaximum && kind != Kind::kMinimum) return false;
   const ValueInfo& out = planner.info(e.result);

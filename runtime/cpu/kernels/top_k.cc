@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operators/tensor_parts.h"
+#include "runtime/cpu/loops/selection_loops.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/cpu/tile/loops.h"
 
@@ -54,13 +55,26 @@ struct TopKLoops {
 template <class T, class Bits, class Key, Numbers kNumbers>
 class TopKKernel final : public Kernel {
  public:
-  TopKKernel(const TopKShape& shape, DataType type, Bits infinity, const TopKLoops<T>& loops, int values, int positions)
-      : s_(shape), type_(type), infinity_(infinity), loops_(loops), values_(values), positions_(positions) {}
+  TopKKernel(const TopKShape& shape, DataType type, Bits infinity, const TopKLoops<T>& loops, const SelectionLoops& selection,
+             int values, int positions)
+      : s_(shape),
+        type_(type),
+        infinity_(infinity),
+        loops_(loops),
+        selection_(selection),
+        values_(values),
+        positions_(positions) {}
 
   void run(const Call& call) const override {
     const std::int64_t rows = s_.x.before * s_.x.after;
     const double nanoseconds = static_cast<double>(rows * s_.x.size) / kElements;
     const auto* const x = reinterpret_cast<const Bits*>(call.inputs[0]);
+    if (selects_columns()) {
+      constexpr std::int64_t kTogether = SelectionLoops::kColumns;
+      return call.workers.for_each((rows + kTogether - 1) / kTogether, nanoseconds, [&](std::int64_t block, int) {
+        select_columns(call, block * kTogether, std::min(kTogether, rows - block * kTogether), x);
+      });
+    }
     if (s_.x.after == 1)
       return call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) { run_row(call, row, x + row * s_.x.size); });
     const std::int64_t columns = std::clamp<std::int64_t>(rows / std::max(call.workers.threads(), 1), 1, kColumns);
@@ -76,6 +90,77 @@ class TopKKernel final : public Kernel {
   static constexpr std::int64_t kBlock = 32, kBlocks = 4;
   static constexpr std::int64_t kGroups = 16, kMostGroups = 1024, kFewGroups = 8;
   static constexpr std::int64_t kColumns = 16;  // that become rows at once
+
+  // Elements that SelectionLoops compares: of their own width, or 32 bits.
+  using Selected = std::conditional_t<sizeof(Bits) == 8, std::int64_t, std::int32_t>;
+  static constexpr bool kWidens = sizeof(Bits) < sizeof(Selected), kHasOrder = !kWidens && kNumbers != Numbers::kUnsigned;
+
+  // Are a few elements of many columns wanted? Short rows become columns.
+  bool selects_columns() const {
+    constexpr std::int64_t kLongRow = 512, kFewRows = SelectionLoops::kColumns / 2, kLongest = std::int64_t{1} << 31;
+    return s_.count >= 1 && s_.count <= SelectionLoops::kMost && s_.x.before * s_.x.after >= kFewRows && s_.x.size < kLongest &&
+           (s_.x.after > 1 || s_.x.size <= kLongRow);
+  }
+
+  Selected selected(Bits bits) const {
+    if constexpr (kHasOrder) return static_cast<Selected>(bits);
+    if constexpr (kWidens) return static_cast<Selected>(in_order<kNumbers>(bits, infinity_));
+    return static_cast<Selected>(bits ^ (Bits{1} << (8 * sizeof(Bits) - 1)));
+  }
+
+  // Some columns of the matrices; all matrices' columns are numbered one after the other.
+  void select_columns(const Call& call, std::int64_t first, std::int64_t count, const Bits* x) const {
+    constexpr std::int64_t kTogether = SelectionLoops::kColumns;
+    const std::int64_t size = s_.x.size, after = s_.x.after, matrix = first / after, column = first % after;
+    std::int32_t where[SelectionLoops::kMost * kTogether];
+    const auto select = [&](const Selected* from, std::int64_t stride) {
+      constexpr bool kReals = kHasOrder && kNumbers == Numbers::kReal;
+      if constexpr (sizeof(Selected) == sizeof(std::int64_t))
+        selection_.select_64(where, from, stride, size, s_.count, kReals, !s_.largest);
+      else
+        selection_.select_32(where, from, stride, size, s_.count, kReals, !s_.largest);
+    };
+    const Bits* const from = x + matrix * size * after + column;
+    if (kHasOrder && count == kTogether && column + count <= after) {
+      select(reinterpret_cast<const Selected*>(from), after);
+    } else {
+      static thread_local std::vector<Selected> panel;
+      panel.resize(static_cast<std::size_t>((size + 1) * kTogether));
+      if (after == 1 && kHasOrder && loops_.transpose != nullptr) {
+        loops_.transpose(reinterpret_cast<T*>(panel.data()), reinterpret_cast<const T*>(from), size, size, count);
+        select(panel.data(), count);
+      } else {
+        gather_columns(x, first, count, panel.data());
+        select(panel.data(), kTogether);
+      }
+    }
+    for (std::int64_t c = 0; c < count; ++c) {
+      const std::int64_t m = (first + c) / after, n = (first + c) % after;
+      const Bits* const elements = x + m * size * after + n;
+      for (std::int64_t t = 0; t < s_.count; ++t) {
+        const std::int64_t at = where[t * kTogether + c], to = (m * s_.count + t) * after + n;
+        if (values_ >= 0) reinterpret_cast<Bits*>(call.outputs[values_])[to] = elements[at * after];
+        if (positions_ >= 0) reinterpret_cast<std::int64_t*>(call.outputs[positions_])[to] = at;
+      }
+    }
+  }
+  // Columns side by side, those that follow each other in memory together.
+  void gather_columns(const Bits* x, std::int64_t first, std::int64_t count, Selected* panel) const {
+    constexpr std::int64_t kTogether = SelectionLoops::kColumns;
+    const std::int64_t size = s_.x.size, after = s_.x.after;
+    for (std::int64_t c = 0; c < count;) {
+      const std::int64_t column = (first + c) % after, run = std::min(count - c, after - column);
+      const Bits* from = x + (first + c) / after * size * after + column;
+      Selected* to = panel + c;
+      for (std::int64_t t = 0; t < size; ++t, from += after, to += kTogether) {
+        if (run == kTogether)
+          for (std::int64_t k = 0; k < kTogether; ++k) to[k] = selected(from[k]);
+        else
+          for (std::int64_t k = 0; k < run; ++k) to[k] = selected(from[k]);
+      }
+      c += run;
+    }
+  }
 
   static Key key_of(Bits bits, std::int64_t t) { return (Key{bits} << kPositionBits) | static_cast<Key>(t); }
 
@@ -222,6 +307,7 @@ class TopKKernel final : public Kernel {
   DataType type_;
   Bits infinity_;
   TopKLoops<T> loops_;
+  const SelectionLoops& selection_;
   int values_, positions_;  // numbers of outputs; -1: none
 };
 
@@ -231,7 +317,8 @@ std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int va
   const auto make = [&]<class T, class Bits, class Key, Numbers kNumbers>(
                         const TopKLoops<T>& of, Bits infinity, Key,
                         std::integral_constant<Numbers, kNumbers>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, values, positions);
+    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, loops_for<SelectionLoops>(isa), values,
+                                                                positions);
   };
   const auto loops_of = [&]<class T, class M>(const Elements<T, M>& table) {
     return shape.largest ? TopKLoops<T>{table.largest, table.column_largest, nullptr, table.transpose}

@@ -30,6 +30,14 @@ struct ScalingLoops : RowSums<float> {
   RowSums<double> of_doubles;
   void (*scale_uint8)(float* d, const std::uint8_t* s, Count n, const Scaling& by);
   void (*scale_int8)(float* d, const std::int8_t* s, Count n, const Scaling& by);
+  // These of rows of n elements, each by numbers of its own.
+  struct RowScalings {
+    const float *center, *factor, *shift;
+    float low, high;
+  };
+  void (*scale_rows)(float* d, const float* s, Count rows, Count n, const RowScalings& by);
+  void (*scale_uint8_rows)(float* d, const std::uint8_t* s, Count rows, Count n, const RowScalings& by);
+  void (*scale_int8_rows)(float* d, const std::int8_t* s, Count rows, Count n, const RowScalings& by);
   // d[c] = s[c], or s[c] * slope where s[c] < 0
   void (*two_slopes)(float* d, const float* s, Count n, float slope);
   // The least and the largest of a row and of what is there; both NaN if one is.

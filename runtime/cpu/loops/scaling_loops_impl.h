@@ -3,6 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#if REWRIGHT_VECTOR_BYTES == 64
+#include <immintrin.h>
+#endif
 
 namespace rewright::cpu {
 namespace {
@@ -25,6 +29,42 @@ void scale(T* d, const T* s, Count n, const typename RowSums<T>::Scaling& by) {
 }
 void scale_uint8(float* d, const std::uint8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
 void scale_int8(float* d, const std::int8_t* s, Count n, const ScalingLoops::Scaling& by) { scale_elements(d, s, n, by); }
+
+#if REWRIGHT_VECTOR_BYTES == 64
+template <class T>
+inline __m512 load_lanes(const T* s, __mmask16 lanes) {
+  if constexpr (std::is_same_v<T, float>)
+    return _mm512_maskz_loadu_ps(lanes, s);
+  else if constexpr (std::is_same_v<T, std::int8_t>)
+    return _mm512_maskz_cvtepi32_ps(lanes, _mm512_maskz_cvtepi8_epi32(lanes, _mm_maskz_loadu_epi8(lanes, s)));
+  else
+    return _mm512_maskz_cvtepi32_ps(lanes, _mm512_maskz_cvtepu8_epi32(lanes, _mm_maskz_loadu_epi8(lanes, s)));
+}
+#endif
+template <class T>
+void scale_rows(float* d, const T* s, Count rows, Count n, const ScalingLoops::RowScalings& by) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  constexpr Count kLanes = 16;
+  const Count whole = n / kLanes * kLanes;
+  const auto rest = static_cast<__mmask16>((1u << (n - whole)) - 1);
+  const __m512 low = _mm512_set1_ps(by.low), high = _mm512_set1_ps(by.high);
+  for (Count r = 0; r < rows; ++r, d += n, s += n) {
+    const __m512 center = _mm512_set1_ps(by.center[r]), factor = _mm512_set1_ps(by.factor[r]),
+                 shift = _mm512_set1_ps(by.shift[r]);
+    const auto scaled = [&](const T* x, __mmask16 lanes) {
+      const __m512 y = (load_lanes(x, lanes) - center) * factor + shift;
+      // Of NaN the second operand.
+      return _mm512_maskz_min_ps(lanes, high, _mm512_maskz_max_ps(lanes, low, y));
+    };
+    for (Count c = 0; c < whole; c += kLanes) _mm512_storeu_ps(d + c, scaled(s + c, 0xFFFF));
+    if (rest != 0) _mm512_mask_storeu_ps(d + whole, rest, scaled(s + whole, rest));
+  }
+#else
+  for (Count r = 0; r < rows; ++r)
+    scale_elements(d + r * n, s + r * n, n,
+                   ScalingLoops::Scaling{by.center[r], by.factor[r], by.shift[r], by.low, by.high});
+#endif
+}
 
 void two_slopes(float* d, const float* s, Count n, float slope) {
 #pragma GCC ivdep
@@ -125,6 +165,9 @@ constexpr ScalingLoops kTable{kSums<float>,
                               kSums<double>,
                               scale_uint8,
                               scale_int8,
+                              scale_rows<float>,
+                              scale_rows<std::uint8_t>,
+                              scale_rows<std::int8_t>,
                               two_slopes,
                               extremes,
                               quantize,

@@ -39,7 +39,9 @@ class KnownNumbers {
   }
 
  private:
-  static bool is_real(DataType type) { return type == DataType::kFloat || type == DataType::kDouble; }
+  static bool is_real(DataType type) {
+    return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kHalf || type == DataType::kBfloat16;
+  }
 
   static bool is_served(DataType type) {
     return is_real(type) || type == DataType::kInt32 || type == DataType::kInt64 || type == DataType::kBool;
@@ -101,7 +103,7 @@ class KnownNumbers {
     if (is_real(type)) {
       const std::vector<double> numbers = values_along<double>(element, i, 1, DataType::kDouble);
       if (numbers.empty()) return std::nullopt;
-      return type == DataType::kFloat ? static_cast<double>(static_cast<float>(numbers[0])) : numbers[0];
+      return Tensor::from_reals(type, {}, std::span(numbers).first(1)).reals()[0];
     }
     const auto numbers = values_along<std::int64_t>(convert(element, Scalar::kInteger), i, 1, DataType::kInt64);
     return numbers.empty() ? std::nullopt : as_exact(numbers[0], type);

@@ -49,15 +49,25 @@ class PlanMaker final : public Planner {
     const Chain* const read = only_read(value);
     if (read == nullptr) return std::nullopt;
     const ValueId source = read->operands()[0];
+    if (info(source).type != info(value).type) return std::nullopt;
     const auto strides = planning::read_strides(*read->element(), read->position(), info(value).sizes, info(source).sizes);
     if (!strides) return std::nullopt;
     return View{source, strides->constant, strides->coefficients};
+  }
+
+  ValueId narrow_source(ValueId value) const override {
+    const Chain* const read = only_read(value);
+    if (read == nullptr) return kNoValue;
+    const ValueId source = read->operands()[0];
+    const bool widens = byte_size(info(source).type) < byte_size(info(value).type);
+    return widens && info(source).sizes == info(value).sizes && read->element()->position == read->position() ? source : kNoValue;
   }
 
   std::optional<SplitView> find_split_view(ValueId value) const {
     const Chain* const read = only_read(value);
     if (read == nullptr) return std::nullopt;
     const ValueId source = read->operands()[0];
+    if (info(source).type != info(value).type) return std::nullopt;
     auto strides = planning::read_split_strides(*read->element(), read->position(), info(value).sizes, info(source).sizes);
     if (!strides) return std::nullopt;
     return SplitView{source, *std::move(strides)};

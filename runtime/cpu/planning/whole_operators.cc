@@ -98,9 +98,8 @@ Nodes block_product(const Operands& in, const WholeCall& call) {
 }
 
 Nodes cached_attention(const Operands& in, const WholeCall& call) {
-  if (!in.is(0, DataType::kFloat) || in.has(1) != in.has(2) || in.has(3) != in.has(4) || !in.has(5)) return std::nullopt;
-  for (const std::size_t i : {1, 2, 3, 4, 7, 8, 11, 14, 15})
-    if (in.has(i) && !in.is(i, DataType::kFloat)) return std::nullopt;
+  if (!in.has(0) || in.has(1) != in.has(2) || in.has(3) != in.has(4) || !in.has(5)) return std::nullopt;
+  if (!in.are_floats({0, 1, 2, 3, 4, 7, 8, 11, 14, 15})) return std::nullopt;
   for (const std::size_t i : {10, 12, 13})  // a bias, scales of the cache
     if (in.has(i)) return std::nullopt;
   if (in.has(14) != in.has(15)) return std::nullopt;

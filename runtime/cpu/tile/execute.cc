@@ -13,24 +13,6 @@ namespace {
 
 constexpr double kElements = 2;  // per nanosecond
 
-// Copies in pieces of one size, of which the last one may overlap the one before it: a call takes longer than a short row.
-template <std::size_t kPiece>
-void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::size_t at = 0;
-  for (; at + kPiece <= bytes; at += kPiece) std::memcpy(to + at, from + at, kPiece);
-  if (at < bytes) std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
-}
-void copy_row(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::size_t kLong = 512;
-  if (bytes > kLong) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  if (bytes >= 16) return copy_pieces<16>(to, from, bytes);
-  if (bytes >= 4) return copy_pieces<4>(to, from, bytes);
-  copy_pieces<1>(to, from, bytes);
-}
-
 // Bytes of one buffer of a block's registers.
 std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
   return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64;
@@ -192,17 +174,20 @@ void Executor<R>::copy_rows(const Context& c, const Tile& tile, const Instructio
   const std::byte* const source = c.operands[load.operand] + start(load.affine, c) * width;
   const Affine& output = c.plan->program.output;
   const std::size_t rank = tile.variables.size();
-  const Count n = tile.extents[rank - 1];
+  const bool has_rows = rank > 1;
+  const Count n = tile.extents[rank - 1], rows = has_rows ? tile.extents[rank - 2] : 1;
+  const Count further = has_rows ? load.affine.coefficient(tile.variables[rank - 2]) : 0,
+              apart = has_rows ? output.coefficient(tile.variables[rank - 2]) : 0;
   Count steps[16] = {}, from = 0, to = 0;
-  for (Count row = 0; row * n < tile.size; ++row) {
-    copy_row(target + to * width, source + from * width, static_cast<std::size_t>(n * width));
-    for (std::size_t k = rank - 1; k-- > 0;) {
-      const Count further = load.affine.coefficient(tile.variables[k]), apart = output.coefficient(tile.variables[k]);
-      from += further;
-      to += apart;
+  for (Count group = 0; group * rows * n < tile.size; ++group) {
+    tables_.copy_rows(target + to * width, apart * width, source + from * width, further * width, rows, n * width);
+    for (std::size_t k = has_rows ? rank - 2 : 0; k-- > 0;) {
+      const Count from_next = load.affine.coefficient(tile.variables[k]), to_next = output.coefficient(tile.variables[k]);
+      from += from_next;
+      to += to_next;
       if (++steps[k] < tile.extents[k]) break;
-      from -= further * steps[k];
-      to -= apart * steps[k];
+      from -= from_next * steps[k];
+      to -= to_next * steps[k];
       steps[k] = 0;
     }
   }

@@ -264,6 +264,20 @@ void Executor<R>::gather_rows(const Context& c, const Instruction& i, T* d, cons
     const Count n = tile.extents.back();
     return loops.gather_rows(d, reinterpret_cast<const T*>(source), row, tile.size / n, n);
   }
+  if (same && offsets == nullptr && (tile.extents.back() == 1 || i.affine.coefficient(tile.variables.back()) == 1)) {
+    constexpr Count kTogether = 256;
+    std::int64_t starts[kTogether];
+    Count count = 0, done = 0;
+    const auto gather = [&](Count n) {
+      loops.gather_rows(d + done * n, reinterpret_cast<const T*>(source), starts, count, n);
+      done += count, count = 0;
+    };
+    for_each_row(i.affine, tile, [&](Count at, Count, Count, Count n) {
+      starts[count++] = at + *row++;
+      if (count == kTogether) gather(n);
+    });
+    return gather(tile.extents.back());
+  }
   for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
     const std::byte* const from = source + (at + *row++) * width;
     if (offsets != nullptr)

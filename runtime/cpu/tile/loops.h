@@ -127,6 +127,8 @@ struct LoopTables {
   NarrowLoops<std::int16_t> i16;
   NarrowLoops<std::int32_t> i32;
   NarrowMasks masks;
+  // Copies rows of so many bytes; strides are in bytes.
+  void (*copy_rows)(void* to, Count to_stride, const void* from, Count from_stride, Count rows, Count bytes);
 };
 
 template <class R>

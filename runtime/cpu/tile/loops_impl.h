@@ -181,6 +181,37 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
   }
 }
 
+// In pieces of known size, of which the last one overlaps the one before it.
+template <Count kPiece>
+inline void copy_rows_by(unsigned char* d, Count d_stride, const unsigned char* s, Count s_stride, Count rows, Count bytes) {
+  for (Count r = 0; r < rows; ++r, d += d_stride, s += s_stride) {
+    Count b = 0;
+    for (; b + kPiece <= bytes; b += kPiece) __builtin_memcpy(d + b, s + b, kPiece);
+    if (b < bytes) __builtin_memcpy(d + bytes - kPiece, s + bytes - kPiece, kPiece);
+  }
+}
+void copy_rows(void* to, Count d_stride, const void* from, Count s_stride, Count rows, Count bytes) {
+  constexpr Count kLong = 2048;
+  auto* const d = static_cast<unsigned char*>(to);
+  const auto* const s = static_cast<const unsigned char*>(from);
+  if (bytes >= kLong)
+    for (Count r = 0; r < rows; ++r) std::memcpy(d + r * d_stride, s + r * s_stride, static_cast<std::size_t>(bytes));
+  else if (bytes >= REWRIGHT_VECTOR_BYTES)
+    copy_rows_by<REWRIGHT_VECTOR_BYTES>(d, d_stride, s, s_stride, rows, bytes);
+  else if (bytes >= 32)
+    copy_rows_by<32>(d, d_stride, s, s_stride, rows, bytes);
+  else if (bytes >= 16)
+    copy_rows_by<16>(d, d_stride, s, s_stride, rows, bytes);
+  else if (bytes >= 8)
+    copy_rows_by<8>(d, d_stride, s, s_stride, rows, bytes);
+  else if (bytes >= 4)
+    copy_rows_by<4>(d, d_stride, s, s_stride, rows, bytes);
+  else if (bytes >= 2)
+    copy_rows_by<2>(d, d_stride, s, s_stride, rows, bytes);
+  else
+    copy_rows_by<1>(d, d_stride, s, s_stride, rows, bytes);
+}
+
 template <class T, class F>
 inline void combine_rows(T* y, const I* to, const T* x, const I* from, Count rows, Count n, F f) {
   if (n == 1) {
@@ -263,14 +294,17 @@ inline Count accumulate_floats(float* y, const float* x, Count stride, Count row
   Count c = 0;
   for (; c + kVectors * kWidth <= n; c += kVectors * kWidth) {
     Totals total[kVectors];
+#pragma GCC unroll 16
     for (Count k = 0; k < kVectors; ++k) total[k] = *reinterpret_cast<const Totals*>(totals + c + k * kWidth);
     for (Count r = 0; r < rows; ++r)
+#pragma GCC unroll 16
       for (Count k = 0; k < kVectors; ++k) {
         const Count at = r * stride + c + k * kWidth;
         const Totals next = __builtin_convertvector(*reinterpret_cast<const Floats*>(x + at), Totals), before = total[k];
         total[k] = kProduct ? before * next : before + next;
         *reinterpret_cast<Floats*>(y + at) = __builtin_convertvector(kExclusive ? before : total[k], Floats);
       }
+#pragma GCC unroll 16
     for (Count k = 0; k < kVectors; ++k) *reinterpret_cast<Totals*>(totals + c + k * kWidth) = total[k];
   }
   return c;
@@ -449,6 +483,7 @@ constexpr LoopTables make_tables() {
   set_narrow(t.i8);
   set_narrow(t.i16);
   set_narrow(t.i32);
+  t.copy_rows = copy_rows;
   t.masks.select = select<float, std::int32_t>;
   t.masks.compare_equal = compare_equal<float, std::int32_t>;
   t.masks.compare_less = compare_less<float, std::int32_t>;

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#if REWRIGHT_VECTOR_BYTES > 16
+#include <immintrin.h>
+#endif
 
 #include "runtime/cpu/tile/loops.h"
 
@@ -96,20 +99,86 @@ struct VectorOf {
 };
 template <class T, Count kWidth>
 constexpr Count kPartSize = REWRIGHT_VECTOR_BYTES / sizeof(T) < kWidth ? REWRIGHT_VECTOR_BYTES / sizeof(T) : kWidth;
-// The lanes of a row with n >= kWidth elements, combined by halves until they are one vector.
-template <Count kWidth, class T, class F>
-inline auto fold_to_vector(const T* a, Count n) {
-  constexpr Count kSize = kPartSize<T, kWidth>;
+// Nothing is looked for among the elements.
+struct NothingSeen {
+  template <class V>
+  void see(V, V) {}
+};
+// The processor's maxima and minima, of which the second operand is the result if one is NaN; NaN is looked for apart.
+#if REWRIGHT_VECTOR_BYTES == 64
+class NaNSeen {
+ public:
+  template <class V>
+  void see(V a, V b) {
+    if constexpr (sizeof(a[0]) == sizeof(float))
+      mask_ |= _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q);
+    else
+      mask_ |= _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q);
+  }
+  bool any() const { return mask_ != 0; }
+
+ private:
+  unsigned mask_ = 0;
+};
+template <bool kLargest, class V>
+inline V numbers_extreme(V x, V y) {
+  constexpr __mmask16 kAll = 0xFFFF;  // without masks, which cost nothing, GCC warns of its own headers
+  constexpr __mmask8 kAllDoubles = 0xFF;
+  if constexpr (sizeof(x[0]) == sizeof(float))
+    return kLargest ? (V)_mm512_maskz_max_ps(kAll, (__m512)x, (__m512)y) : (V)_mm512_maskz_min_ps(kAll, (__m512)x, (__m512)y);
+  else
+    return kLargest ? (V)_mm512_maskz_max_pd(kAllDoubles, (__m512d)x, (__m512d)y)
+                    : (V)_mm512_maskz_min_pd(kAllDoubles, (__m512d)x, (__m512d)y);
+}
+#elif REWRIGHT_VECTOR_BYTES == 32
+class NaNSeen {
+ public:
+  template <class V>
+  void see(V a, V b) {
+    if constexpr (sizeof(a[0]) == sizeof(float))
+      mask_ = _mm256_or_ps(mask_, _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q));
+    else
+      mask_ = _mm256_or_ps(mask_, (__m256)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q));
+  }
+  bool any() const { return _mm256_movemask_ps(mask_) != 0; }
+
+ private:
+  __m256 mask_ = {};
+};
+template <bool kLargest, class V>
+inline V numbers_extreme(V x, V y) {
+  if constexpr (sizeof(x[0]) == sizeof(float))
+    return kLargest ? (V)_mm256_max_ps((__m256)x, (__m256)y) : (V)_mm256_min_ps((__m256)x, (__m256)y);
+  else
+    return kLargest ? (V)_mm256_max_pd((__m256d)x, (__m256d)y) : (V)_mm256_min_pd((__m256d)x, (__m256d)y);
+}
+#endif
+#if REWRIGHT_VECTOR_BYTES > 16
+template <class T>
+constexpr bool kHasNumbersExtreme = std::is_floating_point_v<T>;
+// The same as F where nothing is NaN.
+template <class F>
+struct OfNumbers {
+  template <class V>
+  V operator()(V x, V y) const {
+    return numbers_extreme<std::is_same_v<F, Larger>>(x, y);
+  }
+};
+#endif
+
+// The lanes of a row with n >= kWidth elements, combined by halves until they are one vector. `seen` sees all elements.
+template <Count kWidth, class T, class F, class Seen>
+inline auto fold_to_vector(const T* a, Count n, Seen& seen) {
+  constexpr Count kSize = kPartSize<T, kWidth>, kParts = kWidth / kSize;
   constexpr F f{};
-  typename VectorOf<T, kSize>::Type lanes[kWidth / kSize];
+  typename VectorOf<T, kSize>::Type lanes[kParts];
   std::memcpy(lanes, a, sizeof lanes);
+  for (Count p = 0; p < kParts; p += 2) seen.see(lanes[p], lanes[p + 1 < kParts ? p + 1 : p]);
   const auto count = [&](const T* s) {
-    for (auto& lane : lanes) {
-      typename VectorOf<T, kSize>::Type v;
-      std::memcpy(&v, s, sizeof v);
-      lane = f(lane, v);
-      s += kSize;
-    }
+    typename VectorOf<T, kSize>::Type given[kParts];
+    std::memcpy(given, s, sizeof given);
+    for (Count p = 0; p < kParts; ++p) lanes[p] = f(lanes[p], given[p]);
+    for (Count p = 0; p < kParts; p += 2) seen.see(given[p], given[p + 1 < kParts ? p + 1 : p]);
   };
   Count i = kWidth;
   for (; i + kWidth <= n; i += kWidth) count(a + i);
@@ -125,14 +194,14 @@ inline V fold_blocks(V x, V y, std::integer_sequence<Count, kElement...>) {
              __builtin_shufflevector(x, y, (kElement / kBlock * kBlock + kElement + kBlock)...));
 }
 // kRows rows as one vector, in which each has a block of the same size.
-template <Count kRows, Count kWidth, class T, class F>
-inline auto fold_to_blocks(const T* a, Count n) {
+template <Count kRows, Count kWidth, class T, class F, class Seen>
+inline auto fold_to_blocks(const T* a, Count n, Seen& seen) {
   if constexpr (kRows == 1) {
-    return fold_to_vector<kWidth, T, F>(a, n);
+    return fold_to_vector<kWidth, T, F>(a, n, seen);
   } else {
     constexpr Count kSize = kPartSize<T, kWidth>;
-    return fold_blocks<kSize / kRows, F>(fold_to_blocks<kRows / 2, kWidth, T, F>(a, n),
-                                         fold_to_blocks<kRows / 2, kWidth, T, F>(a + kRows / 2 * n, n),
+    return fold_blocks<kSize / kRows, F>(fold_to_blocks<kRows / 2, kWidth, T, F>(a, n, seen),
+                                         fold_to_blocks<kRows / 2, kWidth, T, F>(a + kRows / 2 * n, n, seen),
                                          std::make_integer_sequence<Count, kSize>());
   }
 }
@@ -147,7 +216,15 @@ inline V fold_vector(V v, std::integral_constant<Count, kSize> size) {
 template <Count kWidth, class T, class F>
 T fold_extreme(const T* a, Count n) {
   constexpr std::integral_constant<Count, kPartSize<T, kWidth>> kSize;
-  return fold_vector<F, kSize / 2>(fold_to_vector<kWidth, T, F>(a, n), kSize)[0];
+#if REWRIGHT_VECTOR_BYTES > 16
+  if constexpr (kHasNumbersExtreme<T>) {
+    NaNSeen seen;
+    const auto v = fold_to_vector<kWidth, T, OfNumbers<F>>(a, n, seen);
+    if (!seen.any()) return fold_vector<OfNumbers<F>, kSize / 2>(v, kSize)[0];
+  }
+#endif
+  NothingSeen seen;
+  return fold_vector<F, kSize / 2>(fold_to_vector<kWidth, T, F>(a, n, seen), kSize)[0];
 }
 template <class T, class F>
 T fold_row(const T* a, Count n) {
@@ -181,7 +258,16 @@ template <Count kWidth, class T, class F>
 void fold_some_extremes(T* d, const T* a, Count n) {
   constexpr Count kSize = kPartSize<T, kWidth>;
   for (Count r = 0; r < kRowsAtOnce<T>; r += kSize) {
-    const auto v = fold_to_blocks<kSize, kWidth, T, F>(a + r * n, n);
+#if REWRIGHT_VECTOR_BYTES > 16
+    if constexpr (kHasNumbersExtreme<T>) {
+      NaNSeen seen;
+      const auto v = fold_to_blocks<kSize, kWidth, T, OfNumbers<F>>(a + r * n, n, seen);
+      std::memcpy(d + r, &v, sizeof v);
+      if (!seen.any()) continue;
+    }
+#endif
+    NothingSeen seen;
+    const auto v = fold_to_blocks<kSize, kWidth, T, F>(a + r * n, n, seen);
     std::memcpy(d + r, &v, sizeof v);
   }
 }

@@ -1,11 +1,13 @@
 #include "runtime/cpu/kernels/product/attention.h"
-#include "runtime/cpu/loops/cache_loops.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
+
+#include "runtime/cpu/loops/cache_loops.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -158,6 +160,7 @@ class AttentionKernel final : public Kernel {
 
 constexpr Count kFewRowsTogether = 16;                        // queries of all heads that are computed together
 constexpr Count kFewKeys = 192;                               // keys at a time; as long as a sum's part
+constexpr Count kShortKeys = 64;                              // of 16 bits that become floats at a time
 constexpr double kFewFloats = 2.5, kFewMultiplications = 40;  // a nanosecond
 
 // Is the last axis of the batch one of heads that share keys and values?
@@ -169,6 +172,7 @@ class FewQueriesKernel final : public Kernel {
       : t_(std::move(task)),
         extras_(std::move(extras)),
         loops_(loops_for<CacheLoops>(isa)),
+        load_(loops_for<LoopTables>(isa).f32.load),
         has_bias_(std::any_of(extras_.bias.begin(), extras_.bias.end(), [](float b) { return b != 0; })),
         heads_(shares_keys(t_) ? t_.batch.back() : 1),
         together_(std::clamp<Count>(kFewRowsTogether / t_.queries, 1, heads_)),
@@ -211,8 +215,12 @@ class FewQueriesKernel final : public Kernel {
   };
 
   Count most_rows() const { return together_ * t_.queries; }
-  // Queries, and scores.
-  Count own_floats() const { return (most_rows() * (t_.depth + kFewKeys) + 15) / 16 * 16; }
+  // Queries, scores, and keys or values as floats.
+  Count own_floats() const { return (most_rows() * (t_.depth + kFewKeys) + converted_floats() + 15) / 16 * 16; }
+  Count converted_floats() const {
+    const bool is_short = t_.k.type != DataType::kFloat || t_.v.type != DataType::kFloat;
+    return is_short ? kShortKeys * std::max(t_.depth, t_.width) : 0;
+  }
   Count state_floats() const { return (most_rows() * (t_.width + 2) + 15) / 16 * 16; }
   Count thread_floats() const { return own_floats() + state_floats(); }
   State state_at(float* at) const { return {at, at + most_rows() * t_.width, at + most_rows() * (t_.width + 1)}; }
@@ -246,18 +254,52 @@ class FewQueriesKernel final : public Kernel {
 
   void attend(const Call& call, const Unit& unit, Count first_block, Count last_block, float* own, const State& state) const {
     const Count rows = unit.heads * t_.queries;
-    float *const queries = own, *const scores = queries + most_rows() * t_.depth;
+    float *const queries = own, *const scores = queries + most_rows() * t_.depth,
+                 *const converted = scores + most_rows() * kFewKeys;
     read_queries(call, unit, queries);
     std::fill_n(state.values, rows * t_.width, 0.0f);
     std::fill_n(state.largest, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(state.total, rows, 0.0f);
-    const float *const k = address(call, 1, t_.k, unit.element), *const v = address(call, 2, t_.v, unit.element);
+    const Vectors k = vectors(call, 1, t_.k, unit.element, t_.k.columns, t_.depth);
+    const Vectors v = vectors(call, 2, t_.v, unit.element, t_.v.rows, t_.width);
     for (Count first = first_block * kFewKeys; first < std::min(last_block * kFewKeys, t_.keys); first += kFewKeys) {
       const Count keys = std::min(kFewKeys, t_.keys - first);
-      loops_.scores(queries, rows, k + first * t_.k.columns, t_.k.columns, keys, t_.depth, scores, kFewKeys);
+      for_each_part(k, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
+        loops_.scores(queries, rows, at, stride, count, t_.depth, scores + part, kFewKeys);
+      });
       apply_operations(call, unit, first, keys, scores);
       for (Count r = 0; r < rows; ++r) weigh(scores + r * kFewKeys, keys, r, state);
-      loops_.add_values(scores, kFewKeys, rows, v + first * t_.v.rows, t_.v.rows, keys, t_.width, state.values);
+      for_each_part(v, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
+        loops_.add_values(scores + part, kFewKeys, rows, at, stride, count, t_.width, state.values);
+      });
+    }
+  }
+
+  // Keys or values of a head, one a row.
+  struct Vectors {
+    const std::byte* at;
+    DataType type;
+    Count stride, size;
+  };
+  Vectors vectors(const Call& call, std::size_t input, const AttentionTask::Operand& operand, Count element, Count stride,
+                  Count size) const {
+    const Count at = operand.offset + offset(element, operand.batch);
+    return {call.inputs[input] + at * static_cast<Count>(byte_size(operand.type)), operand.type, stride, size};
+  }
+  // Calls use(rows, their stride, number of the first, count) for some rows after the other, as floats.
+  template <class Use>
+  void for_each_part(const Vectors& x, Count first, Count count, float* converted, const Use& use) const {
+    if (x.type == DataType::kFloat)
+      return use(reinterpret_cast<const float*>(x.at) + first * x.stride, x.stride, Count{0}, count);
+    const auto width = static_cast<Count>(byte_size(x.type));
+    for (Count part = 0; part < count; part += kShortKeys) {
+      const Count some = std::min(kShortKeys, count - part);
+      const std::byte* const from = x.at + (first + part) * x.stride * width;
+      if (x.stride == x.size)
+        load_(converted, from, x.type, 1, some * x.size);
+      else
+        for (Count r = 0; r < some; ++r) load_(converted + r * x.size, from + r * x.stride * width, x.type, 1, x.size);
+      use(converted, x.size, part, some);
     }
   }
 
@@ -326,6 +368,7 @@ class FewQueriesKernel final : public Kernel {
   AttentionTask t_;
   ProductExtras extras_;
   const CacheLoops& loops_;
+  void (*load_)(float* d, const void* source, DataType type, Count stride, Count n);
   bool has_bias_;
   Count heads_, together_;  // that share keys, and of these those that are computed together
   Count blocks_;            // of keys

@@ -15,6 +15,7 @@ struct AttentionTask {
     Count offset = 0;
     std::vector<Count> batch;  // strides
     Count rows = 0, columns = 0;
+    DataType type = DataType::kFloat;  // for make_few_queries, keys and values may have 16 bits
   };
   const ProductLoops* loops = nullptr;
   int threads = 1;

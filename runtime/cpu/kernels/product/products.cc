@@ -344,15 +344,31 @@ class ProductPlan final : public NodePlan {
     if (of_k && of_v && (batch_axis(*of_k, k) != batch_axis(*of_v, v) || of_k->strides.inner != of_v->strides.inner))
       of_v.reset();
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
-    const auto right = [&](const std::optional<SplitView>& view, ValueId value, Product& p, bool transposed) {
-      if (!view) return operand(planner, value, p, false, transposed);
-      p.b.offset = view->strides.address.constant;
-      set_strides(p, planner.info(value).sizes, view->strides.address.coefficients, false, transposed);
-      return planner.storage(view->source, kPlain);
+    // Where the elements are: in which value, and at which strides.
+    const auto place = [&](const std::optional<SplitView>& split, ValueId value, Product& p, bool transposed) {
+      const Sizes& sizes = planner.info(value).sizes;
+      const auto view = split ? std::nullopt : planner.view(value);
+      p.b.offset = split ? split->strides.address.constant : view ? view->offset : 0;
+      set_strides(p, sizes, split ? split->strides.address.coefficients : view ? view->strides : plain_strides(sizes), false,
+                  transposed);
+      return split ? split->source : view ? view->source : value;
     };
-    inputs.push_back(right(of_k, k, p_, trans_b_));
-    inputs.push_back(right(of_v, v, values, values_->transposed));
-    const auto lies = [](const Matrix& m) { return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns}; };
+    const ValueId keys_in = place(of_k, k, p_, trans_b_), values_in = place(of_v, v, values, values_->transposed);
+    // A few queries read keys and values in place, of 16 bits as well.
+    const std::vector<float> factors = column_factors();
+    const bool is_one_factor = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
+    const bool may_be_short = p_.m < kWorthPacking && is_one_factor && (p_.b.rows == 1 || p_.k == 1) &&
+                              (values.b.columns == 1 || values.n == 1);
+    DataType types[] = {DataType::kFloat, DataType::kFloat};
+    const auto store = [&](ValueId value, DataType& type) {
+      const ValueId narrow = may_be_short ? planner.narrow_source(value) : kNoValue;
+      if (narrow != kNoValue) type = planner.info(narrow).type;
+      inputs.push_back(planner.storage(narrow == kNoValue ? value : narrow, kPlain));
+    };
+    store(keys_in, types[0]), store(values_in, types[1]);
+    const auto lies = [](const Matrix& m, DataType type = DataType::kFloat) {
+      return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns, type};
+    };
     AttentionTask t;
     t.loops = &loops_for<ProductLoops>(planner.options().isa);
     t.threads = planner.options().threads;
@@ -362,10 +378,10 @@ class ProductPlan final : public NodePlan {
     t.depth = p_.k;
     t.width = values.n;
     t.q = lies(p_.a);
-    t.k = lies(p_.b);
-    t.v = lies(values.b);
+    t.k = lies(p_.b, types[0]);
+    t.v = lies(values.b, types[1]);
     t.y = lies(y_strides());
-    t.key_factors = column_factors();
+    t.key_factors = factors;
     ProductExtras extras = this->extras(planner, inputs);
     if (of_k || of_v) {
       const std::size_t axis = of_k ? batch_axis(*of_k, k) : batch_axis(*of_v, v);
