@@ -3,7 +3,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <span>
 
 #include "operators/procedures/procedures.h"
 #include "operators/tensor_parts.h"
@@ -301,23 +303,28 @@ class KeptBoxes {
 };
 
 // Sorts the entries from `first` on as far as needed: some of the least, which stand before all others then. Returns how far.
-std::size_t sort_some(std::vector<Numbered>& entries, std::size_t first) {
-  constexpr std::size_t kFirst = 64, kWorthChoosing = 2;
-  const auto before = [](const Numbered& a, const Numbered& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; };
-  const std::size_t some = std::max(kFirst, 3 * first), rest = entries.size() - first;
+std::size_t sort_some(std::vector<std::uint64_t>& entries, std::size_t first, std::size_t some) {
+  constexpr std::size_t kWorthChoosing = 2;
+  const std::size_t rest = entries.size() - first;
   const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(first);
   if (rest > kWorthChoosing * some) {
     const auto end = begin + static_cast<std::ptrdiff_t>(some);
-    std::nth_element(begin, end, entries.end(), before);
-    std::sort(begin, end, before);
+    std::nth_element(begin, end, entries.end());
+    std::sort(begin, end);
     return first + some;
   }
-  if (first > 0) {
-    std::sort(begin, entries.end(), before);
-  } else {
-    sort_by_keys(entries);
-  }
+  std::sort(begin, entries.end());
   return entries.size();
+}
+
+// Numbers in the order of falling scores, and those of equal scores in that of their positions; NaN comes last.
+std::uint64_t falling(float score, std::int64_t at) {
+  constexpr int kPositionBits = 32;
+  constexpr std::uint32_t kSign = std::uint32_t{1} << 31;
+  const auto bits = std::bit_cast<std::uint32_t>(score == 0 ? -0.0f : -score);
+  const std::uint32_t rising = (bits & kSign) != 0 ? ~bits : bits | kSign;
+  const std::uint32_t key = score != score ? ~std::uint32_t{0} : rising;  // NOLINT: asks for NaN
+  return std::uint64_t{key} << kPositionBits | static_cast<std::uint64_t>(at);
 }
 
 // For each class of each batch: the boxes by falling score, without those that overlap a better one too much.
@@ -331,24 +338,41 @@ void run_non_max_suppression(Call& call) {
   const bool has_least = call.has_input(4);
   const double least = has_least ? call.real_input(4) : 0;
   const bool centered = call.integer("center_point_box", 0) != 0;
-  const std::vector<double> places = boxes.reals(), values = scores.reals();
+  if (s[2] > std::int64_t{std::numeric_limits<std::uint32_t>::max()}) throw Error(ErrorCode::kUnsupported, "too many boxes");
+  const std::vector<double> places = boxes.reals();
+  std::vector<float> converted;
+  if (scores.type() != DataType::kFloat) {
+    const std::vector<double> reals = scores.reals();
+    converted.assign(reals.begin(), reals.end());
+  }
+  const std::span<const float> values =
+      scores.type() == DataType::kFloat ? scores.data<float>() : std::span<const float>(converted);
   std::vector<std::int64_t> selected;
-  std::vector<Numbered> order;
+  std::vector<std::uint64_t> order;
+  // Somewhat more than are wanted are sorted first, as some overlap others.
+  constexpr std::int64_t kFewSorted = 16, kMostSorted = 4096;
+  const std::int64_t wanted = std::min(most, kMostSorted);
+  const auto sorted_first = static_cast<std::size_t>(std::clamp(wanted + wanted / 2, kFewSorted, kMostSorted));
   KeptBoxes kept(overlap_limit);
   for (std::int64_t batch = 0; batch < s[0]; ++batch)
     for (std::int64_t group = 0; group < s[1]; ++group) {
       call.checkpoint();
-      const double* score = values.data() + (batch * s[1] + group) * s[2];
-      order.clear();
-      for (std::int64_t i = 0; i < s[2]; ++i)
-        if (!has_least || score[i] > least) order.push_back({in_order(-score[i]), i});
+      const std::span<const float> score =
+          values.subspan(static_cast<std::size_t>((batch * s[1] + group) * s[2]), static_cast<std::size_t>(s[2]));
+      order.resize(score.size());
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < score.size(); ++i) {
+        order[count] = falling(score[i], static_cast<std::int64_t>(i));
+        count += !has_least || static_cast<double>(score[i]) > least ? 1 : 0;
+      }
+      order.resize(count);
       kept.clear();
       std::size_t sorted = 0;
       for (std::size_t n = 0; n < order.size() && static_cast<std::int64_t>(kept.size()) < most; ++n) {
-        if (n == sorted) sorted = sort_some(order, n);
-        const Numbered& next = order[n];
-        if (kept.add(box_at(places, static_cast<std::size_t>(batch * b[1] + next.at), centered)))
-          selected.insert(selected.end(), {batch, group, next.at});
+        if (n == sorted) sorted = sort_some(order, n, std::max(sorted_first, 3 * n));
+        const auto next = static_cast<std::int64_t>(order[n] & std::numeric_limits<std::uint32_t>::max());
+        if (kept.add(box_at(places, static_cast<std::size_t>(batch * b[1] + next), centered)))
+          selected.insert(selected.end(), {batch, group, next});
       }
     }
   call.give(int64s({static_cast<std::int64_t>(selected.size() / 3), 3}, selected));

@@ -243,4 +243,58 @@ TEST_CASE("the largest elements of regions, in all channels and types, with thos
   }
 }
 
+TEST_CASE("boxes by falling score, without those that overlap a better one") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const std::int64_t batches = random.pick(1, 2), classes = random.pick(1, 4), count = random.pick(1, 300),
+                       most = random.pick(0, 3) == 0 ? INT64_MAX : random.pick(0, 40);
+    const bool few_scores = random.pick(0, 1) == 0, has_least = random.pick(0, 1) == 0;  // many of the same
+    std::vector<double> boxes, scores;
+    for (std::int64_t n = 0; n < batches * count; ++n) {
+      const auto top = static_cast<double>(random.pick(0, 40)), left = static_cast<double>(random.pick(0, 40));
+      boxes.insert(boxes.end(),
+                   {top, left, top + static_cast<double>(random.pick(1, 16)), left + static_cast<double>(random.pick(1, 16))});
+    }
+    constexpr double kSpecial[]{0.0, -0.0, HUGE_VAL, -HUGE_VAL};
+    for (std::int64_t n = 0; n < batches * classes * count; ++n)
+      scores.push_back(random.pick(0, 19) == 0 ? kSpecial[random.pick(0, 3)]
+                       : few_scores            ? static_cast<double>(random.pick(-3, 3)) / 4
+                                               : static_cast<float>(random.between(-1, 1)));
+    const double limit = 0.25, least = -0.25;
+    const auto number = [](DataType type, double v) { return Tensor::from_reals(type, {1}, std::vector{v}); };
+    const Tensor wanted = Tensor::from_integers(DataType::kInt64, {1}, std::vector{most});
+    std::vector<Tensor> inputs{Tensor::from_reals(DataType::kFloat, {batches, count, 4}, boxes),
+                               Tensor::from_reals(DataType::kFloat, {batches, classes, count}, scores), wanted,
+                               number(DataType::kFloat, limit)};
+    if (has_least) inputs.push_back(number(DataType::kFloat, least));
+    const auto found = run("(float[A, B, 4] boxes, float[A, C, B] scores, int64[1] most, float[1] limit" +
+                               std::string(has_least ? ", float[1] least" : "") +
+                               ") => (int64[S, 3] y) { y = NonMaxSuppression (boxes, scores, most, limit" +
+                               (has_least ? ", least" : "") + ") }",
+                           inputs);
+    std::vector<std::int64_t> expected;
+    for (std::int64_t b = 0; b < batches; ++b)
+      for (std::int64_t c = 0; c < classes; ++c) {
+        const auto score = [&](std::int64_t n) { return scores[static_cast<std::size_t>((b * classes + c) * count + n)]; };
+        const auto box = [&](std::int64_t n, std::size_t k) { return boxes[static_cast<std::size_t>(b * count + n) * 4 + k]; };
+        const auto overlap = [&](std::int64_t m, std::int64_t n) {
+          const double height = std::min(box(m, 2), box(n, 2)) - std::max(box(m, 0), box(n, 0)),
+                       width = std::min(box(m, 3), box(n, 3)) - std::max(box(m, 1), box(n, 1));
+          if (height <= 0 || width <= 0) return 0.0;
+          const auto area = [&](std::int64_t i) { return (box(i, 2) - box(i, 0)) * (box(i, 3) - box(i, 1)); };
+          return height * width / (area(m) + area(n) - height * width);
+        };
+        std::vector<std::int64_t> order, kept;
+        for (std::int64_t n = 0; n < count; ++n)
+          if (!has_least || score(n) > least) order.push_back(n);
+        std::stable_sort(order.begin(), order.end(), [&](auto m, auto n) { return score(m) > score(n); });
+        for (const std::int64_t n : order)
+          if (std::ssize(kept) < most && std::none_of(kept.begin(), kept.end(), [&](auto m) { return overlap(m, n) > limit; }))
+            kept.push_back(n), expected.insert(expected.end(), {b, c, n});
+      }
+    CHECK(found[0].integers() == expected);
+  }
+}
+
 }  // namespace rewright::graph

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -28,14 +29,15 @@ class ConcatenationKernel final : public Kernel {
   };
   // `parts`: by input; channels-last ones may already be in place. `image`: elements of a channel.
   ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t images, std::int64_t image,
-                      bool channels_last, Scaling scaling, const RowLoops& loops)
+                      bool channels_last, Scaling scaling, Isa isa)
       : parts_(std::move(parts)),
         images_(images),
         image_(image),
         channels_(channels),
         channels_last_(channels_last),
         scaling_(std::move(scaling)),
-        loops_(loops) {
+        loops_(loops_for<RowLoops>(isa)),
+        copy_rows_(loops_for<LoopTables>(isa).copy_rows) {
     for (const Part& p : parts_) copied_ += p.count;
     if (scaling_.any() && scaling_.scale.empty()) {
       scaling_.scale.assign(static_cast<std::size_t>(channels_), 1);
@@ -46,11 +48,15 @@ class ConcatenationKernel final : public Kernel {
   void run(const Call& call) const override {
     if (channels_last_)
       run_channels_last(call);
+    else if (!scaling_.any() && image_ * channels_ <= kSmall)
+      run_small(call);
     else
       run_plain(call);
   }
 
  private:
+  static constexpr std::int64_t kSmall = 4096;  // elements of an image
+
   // Few enough rows of the result that lines 4 KiB apart do not evict each other from the first-level cache.
   std::int64_t block_rows() const { return std::max<std::int64_t>(8, std::min<std::int64_t>(32, 4096 / channels_)); }
 
@@ -68,6 +74,21 @@ class ConcatenationKernel final : public Kernel {
                                scaling_.low, scaling_.high);
         else
           loops_.copy(to, channels_, x, n, count, n);
+      }
+    });
+  }
+
+  // Several images of few elements: each part is rows of memory.
+  void run_small(const Call& call) const {
+    constexpr auto kWidth = static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t together = kSmall / (image_ * channels_), blocks = (images_ + together - 1) / together;
+    call.workers.for_each(blocks, static_cast<double>(images_ * channels_ * image_) / kElements, [&](std::int64_t block, int) {
+      const std::int64_t first = block * together, count = std::min(together, images_ - first);
+      for (std::size_t k = 0; k < parts_.size(); ++k) {
+        const auto [channel, n] = parts_[k];
+        const std::int64_t row = n * image_ * kWidth, apart = channels_ * image_ * kWidth;
+        copy_rows_(call.outputs[0] + first * apart + channel * image_ * kWidth, apart, call.inputs[k] + first * row, row, count,
+                   row);
       }
     });
   }
@@ -95,6 +116,7 @@ class ConcatenationKernel final : public Kernel {
   bool channels_last_;
   Scaling scaling_;
   const RowLoops& loops_;
+  decltype(LoopTables::copy_rows) copy_rows_;
 };
 
 class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public GathersChannels {
@@ -163,7 +185,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     const std::int64_t image = element_count(sizes) / sizes[0] / sizes[1];
     const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
     planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], image, layout.channels_last(),
-                                                           std::move(scaling_), loops_for<RowLoops>(planner.options().isa)),
+                                                           std::move(scaling_), planner.options().isa),
                      std::move(inputs), {target});
   }
 

@@ -34,46 +34,47 @@ struct Distances {
 Count panels_of(Count columns) { return (columns + kPanel - 1) / kPanel; }
 
 // One panel: the elements of kPanel columns side by side.
-void pack_panel(const float* from, const Distances& d, Count panel, float* to) {
+template <class T>
+void pack_panel(const T* from, const Distances& d, Count panel, T* to) {
   const Count first = panel * kPanel, count = std::min(kPanel, d.columns - first);
   for (Count k = 0; k < d.depth; ++k) {
     for (Count c = 0; c < count; ++c) to[k * kPanel + c] = from[d.b.offset + (first + c) * d.b.stride + k * d.b.step];
-    std::fill(to + k * kPanel + count, to + (k + 1) * kPanel, 0.f);
+    std::fill(to + k * kPanel + count, to + (k + 1) * kPanel, T(0));
   }
 }
 
+template <class T>
 class DistanceKernel final : public Kernel {
  public:
   // `packed`: all panels, if they are known.
-  DistanceKernel(const Distances& distances, Tensor packed, const DistanceLoops& loops)
-      : d_(distances), packed_(std::move(packed)), loops_(loops) {}
+  DistanceKernel(const Distances& distances, Tensor packed, DistanceLoops::Squares<T> squares)
+      : d_(distances), packed_(std::move(packed)), squares_(squares) {}
 
   void run(const Call& call) const override {
-    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + d_.a.offset;
-    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const auto* const a = reinterpret_cast<const T*>(call.inputs[0]) + d_.a.offset;
+    auto* const y = reinterpret_cast<T*>(call.outputs[0]);
     const double nanoseconds = static_cast<double>(d_.rows) * static_cast<double>(d_.columns * d_.depth) / kElements;
     call.workers.for_each(panels_of(d_.columns) * blocks(), nanoseconds, [&](Count unit, int) {
       const Count panel = unit / blocks(), first = unit % blocks() * kRowsTogether;
-      loops_.squares(a + first * d_.a.stride, std::min(kRowsTogether, d_.rows - first), d_.a.stride, d_.a.step,
-                     panel_of(call, panel), d_.depth, std::min(kPanel, d_.columns - panel * kPanel),
-                     y + first * d_.columns + panel * kPanel, d_.columns);
+      squares_(a + first * d_.a.stride, std::min(kRowsTogether, d_.rows - first), d_.a.stride, d_.a.step, panel_of(call, panel),
+               d_.depth, std::min(kPanel, d_.columns - panel * kPanel), y + first * d_.columns + panel * kPanel, d_.columns);
     });
   }
 
  private:
   Count blocks() const { return (d_.rows + kRowsTogether - 1) / kRowsTogether; }
 
-  const float* panel_of(const Call& call, Count panel) const {
-    if (packed_) return packed_.data<float>().data() + panel * d_.depth * kPanel;
-    static thread_local std::vector<float> made;
+  const T* panel_of(const Call& call, Count panel) const {
+    if (packed_) return packed_.data<T>().data() + panel * d_.depth * kPanel;
+    static thread_local std::vector<T> made;
     made.resize(static_cast<std::size_t>(d_.depth * kPanel));
-    pack_panel(reinterpret_cast<const float*>(call.inputs[1]), d_, panel, made.data());
+    pack_panel(reinterpret_cast<const T*>(call.inputs[1]), d_, panel, made.data());
     return made.data();
   }
 
   Distances d_;
   Tensor packed_;
-  const DistanceLoops& loops_;
+  DistanceLoops::Squares<T> squares_;
 };
 
 // x in x * -1, or null.
@@ -129,7 +130,7 @@ std::optional<Distances> match_distances(const Planner& planner, const Expressio
     const ElementNode& read = i == 0 ? *reads->first : *reads->second;
     const ValueId v = e.operands[static_cast<std::size_t>(read.operand)];
     const auto address = planning::read_strides(read, position, extended, planner.info(v).sizes);
-    if (!address || planner.info(v).type != DataType::kFloat) return std::nullopt;
+    if (!address || planner.info(v).type != planner.info(e.result).type) return std::nullopt;
     axes[i] = only_axis(*address, sizes);
     if (axes[i] == -2) return std::nullopt;
     const Count stride = axes[i] < 0 ? 0 : address->coefficient(static_cast<std::size_t>(axes[i]));
@@ -144,32 +145,39 @@ std::optional<Distances> match_distances(const Planner& planner, const Expressio
   return d;
 }
 
+template <class T>
+void add_distances(Planner& planner, const Expression& e, const Distances& d, DistanceLoops::Squares<T> squares) {
+  const auto value = [&](const Side& side) { return e.operands[static_cast<std::size_t>(side.operand)]; };
+  std::vector<int> inputs{planner.storage(value(d.a), kPlain)};
+  Tensor packed;
+  if (const Tensor constant = planner.constant(value(d.b))) {
+    ConstantOrigin origin(constant);
+    for (const Count number : {d.columns, d.depth, d.b.offset, d.b.stride, d.b.step}) origin.add(number);
+    const Count panel = d.depth * kPanel, panels = panels_of(d.columns);
+    const auto bytes = static_cast<std::size_t>(panels * panel) * sizeof(T);
+    const Tensor made = planner.prepared(origin, "panels of distances", bytes, [&](std::byte* to) {
+      for (Count p = 0; p < panels; ++p) pack_panel(constant.data<T>().data(), d, p, reinterpret_cast<T*>(to) + p * panel);
+    });
+    packed = Tensor(constant.type(), {panels * panel}, std::make_shared<const Tensor>(made), made.bytes().data());
+  } else {
+    inputs.push_back(planner.storage(value(d.b), kPlain));
+  }
+  const int target = planner.add_value(e.result, kPlain);
+  planner.add_step(std::make_unique<DistanceKernel<T>>(d, std::move(packed), squares), std::move(inputs), {target});
+}
+
 }  // namespace
 
 bool plan_distances(Planner& planner, const Expression& e) {
   const ValueInfo& out = planner.info(e.result);
-  if (out.type != DataType::kFloat || element_count(out.sizes) == 0) return false;
+  if ((out.type != DataType::kFloat && out.type != DataType::kDouble) || element_count(out.sizes) == 0) return false;
   const auto d = match_distances(planner, e, out.sizes);
   if (!d || d->columns < 4) return false;
-  const auto value = [&](const Side& side) { return e.operands[static_cast<std::size_t>(side.operand)]; };
-  std::vector<int> inputs{planner.storage(value(d->a), kPlain)};
-  Tensor packed;
-  if (const Tensor constant = planner.constant(value(d->b))) {
-    ConstantOrigin origin(constant);
-    for (const Count number : {d->columns, d->depth, d->b.offset, d->b.stride, d->b.step}) origin.add(number);
-    const Count panel = d->depth * kPanel, panels = panels_of(d->columns);
-    const auto bytes = static_cast<std::size_t>(panels * panel) * sizeof(float);
-    const Tensor made = planner.prepared(origin, "panels of distances", bytes, [&](std::byte* to) {
-      for (Count p = 0; p < panels; ++p)
-        pack_panel(constant.data<float>().data(), *d, p, reinterpret_cast<float*>(to) + p * panel);
-    });
-    packed = Tensor(DataType::kFloat, {panels * panel}, std::make_shared<const Tensor>(made), made.bytes().data());
-  } else {
-    inputs.push_back(planner.storage(value(d->b), kPlain));
-  }
-  auto kernel = std::make_unique<DistanceKernel>(*d, std::move(packed), loops_for<DistanceLoops>(planner.options().isa));
-  const int target = planner.add_value(e.result, kPlain);
-  planner.add_step(std::move(kernel), std::move(inputs), {target});
+  const DistanceLoops& loops = loops_for<DistanceLoops>(planner.options().isa);
+  if (out.type == DataType::kFloat)
+    add_distances<float>(planner, e, *d, loops.squares);
+  else
+    add_distances<double>(planner, e, *d, loops.squares_of_doubles);
   return true;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // sum(k) (a[i, k] - b[j, k])^2 of two matrices, which may be constant, transposed or exchanged, with a root behind.
 struct DistanceBuilder : rewright::testing::GraphBuilder {
-  explicit DistanceBuilder(unsigned seed) : GraphBuilder(seed) {
+  explicit DistanceBuilder(unsigned seed) : GraphBuilder(seed), type(seed % 3 == 2 ? DataType::kDouble : DataType::kFloat) {
     const std::int64_t rows = pick(0, 3) == 0 ? 1 : pick(1, 150), columns = pick(1, 100), depth = pick(1, 40);
     const ValueId a = matrix({rows, 1}, rows, depth, false), b = matrix({1, columns}, columns, depth, pick(0, 1) == 0);
     const bool exchanged = pick(0, 1) == 0;
@@ -21,10 +21,12 @@ struct DistanceBuilder : rewright::testing::GraphBuilder {
   }
 
  private:
+  DataType type;
+
   ValueId matrix(Sizes leading, std::int64_t rows, std::int64_t depth, bool is_constant) {
     const bool transposed = pick(0, 1) == 0;
     const Sizes sizes = transposed ? Sizes{depth, rows} : Sizes{rows, depth};
-    ValueId x = is_constant ? constant(sizes) : input(DataType::kFloat, sizes);
+    ValueId x = is_constant ? graph.add_constant(rewright::testing::random_tensor(random, type, sizes)) : input(type, sizes);
     if (transposed) x = node(graph, "Transpose", {x}, {{"perm", Indices{1, 0}}})[0];
     leading.push_back(depth);
     return node(graph, "Reshape", {x}, {{"shape", to_indices(leading)}})[0];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,7 +30,8 @@ struct Run {
 struct Moves {
   std::vector<std::vector<Count>> outer;  // elements to add
   std::vector<Run> runs;
-  Count inner = 1;  // elements of the runs
+  Count inner = 1;                   // elements of the runs
+  std::vector<std::int32_t> places;  // if not empty, in place of short runs: each element
 };
 
 template <class T>
@@ -61,20 +63,26 @@ class MovedAxesKernel final : public Kernel {
  private:
   template <class T>
   void run_as(const Call& call) const {
-    constexpr double kRuns = 0.2, kBytes = 16;  // a nanosecond
+    constexpr double kRuns = 0.2, kBytes = 16, kPlaces = 2;  // a nanosecond
     const auto* const x = reinterpret_cast<const T*>(call.inputs[0]);
     auto* const y = reinterpret_cast<T*>(call.outputs[0]);
     Count count = 1;
     for (const auto& axis : moves_.outer) count *= static_cast<Count>(axis.size());
+    const bool has_places = !moves_.places.empty();
     const double once =
-        static_cast<double>(moves_.runs.size()) / kRuns + static_cast<double>(moves_.inner) * sizeof(T) / kBytes;
+        has_places ? static_cast<double>(moves_.inner) / kPlaces
+                   : static_cast<double>(moves_.runs.size()) / kRuns + static_cast<double>(moves_.inner) * sizeof(T) / kBytes;
     call.workers.for_each(count, static_cast<double>(count) * once, [&](Count n, int) {
       Count at = 0;
       for (std::size_t a = moves_.outer.size(), rest = static_cast<std::size_t>(n); a-- > 0;) {
         at += moves_.outer[a][rest % moves_.outer[a].size()];
         rest /= moves_.outer[a].size();
       }
-      move(y + n * moves_.inner, x + at, moves_.runs);
+      T* const to = y + n * moves_.inner;
+      if (has_places)
+        for (Count k = 0; k < moves_.inner; ++k) to[k] = x[at + moves_.places[static_cast<std::size_t>(k)]];
+      else
+        move(to, x + at, moves_.runs);
     });
   }
 
@@ -144,7 +152,7 @@ bool is_short(const Sizes& sizes) {
          std::all_of(sizes.begin(), sizes.end(), [](Count size) { return size <= kMostPlaces; });
 }
 
-std::optional<Moves> moves_of(std::vector<std::vector<Count>> axes) {
+Moves moves_of(std::vector<std::vector<Count>> axes) {
   constexpr Count kShortRuns = 8;
   std::vector<Count> places{0};
   while (!axes.empty() && places.size() * axes.back().size() <= kMostTogether) {
@@ -155,8 +163,11 @@ std::optional<Moves> moves_of(std::vector<std::vector<Count>> axes) {
     places = std::move(more);
     axes.pop_back();
   }
-  Moves moves{std::move(axes), runs_of(places), static_cast<Count>(places.size())};
-  if (moves.inner < kShortRuns * static_cast<Count>(moves.runs.size())) return std::nullopt;  // then vectors gather them
+  Moves moves{std::move(axes), runs_of(places), static_cast<Count>(places.size()), {}};
+  constexpr Count kMostPlace = std::numeric_limits<std::int32_t>::max();
+  const bool fit = std::all_of(places.begin(), places.end(), [](Count place) { return place <= kMostPlace; });
+  if (fit && moves.inner < kShortRuns * static_cast<Count>(moves.runs.size()))
+    moves.places.assign(places.begin(), places.end());
   return moves;
 }
 
@@ -178,10 +189,9 @@ bool plan_moved_axes(Planner& planner, const Expression& e) {
   if (planning::read_strides(read, e.position, y.sizes, x.sizes) || splits_axes({e.element, e.position, y.sizes})) return false;
   auto axes = addresses(read, e.position, y.sizes, x.sizes);
   if (axes.empty()) return false;
-  auto moves = moves_of(std::move(axes));
-  if (!moves) return false;
+  Moves moves = moves_of(std::move(axes));
   const int target = planner.add_value(e.result, kPlain);
-  planner.add_step(std::make_unique<MovedAxesKernel>(std::move(*moves), byte_size(y.type)), {planner.storage(operand, kPlain)},
+  planner.add_step(std::make_unique<MovedAxesKernel>(std::move(moves), byte_size(y.type)), {planner.storage(operand, kPlain)},
                    {target});
   return true;
 }

@@ -58,8 +58,8 @@ class NarrowConcatenationPlan final : public NodePlan {
       inputs.push_back(planner.storage(v, kPlain));
     }
     const Count rows = operators::AxisView(y.sizes, axis_).before;
-    planner.add_step(std::make_unique<NarrowConcatenationKernel>(std::move(widths), rows, planner.options().isa), std::move(inputs),
-                     {planner.add_value(result, kPlain)});
+    planner.add_step(std::make_unique<NarrowConcatenationKernel>(std::move(widths), rows, planner.options().isa),
+                     std::move(inputs), {planner.add_value(result, kPlain)});
   }
 
  private:

@@ -147,8 +147,8 @@ TEST_CASE("the best along any axis, NaN among them") {
     for (double& v : x) {
       v = static_cast<double>(b.pick(has_sign ? -most : 0, most));
       if (others == 0 || b.pick(0, others == 1 ? 1 : 40) != 0) continue;
-      v = std::vector{std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity,
-                      -0.0}[static_cast<std::size_t>(b.pick(0, 4))];
+      v = std::vector{std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::quiet_NaN(), kInfinity,
+                      -kInfinity, -0.0}[static_cast<std::size_t>(b.pick(0, 4))];
     }
     b.inputs.push_back(Tensor::from_reals(type, s, x));
     const std::int64_t size = s[static_cast<std::size_t>(axis)];

@@ -97,7 +97,7 @@ class ResizeKernel final : public Kernel {
     });
   }
 
-  static constexpr Count kMostTaps = 16;
+  static constexpr Count kMostTaps = 64;
 
  private:
   static constexpr Count kPoints = SamplingLoops::kPoints;

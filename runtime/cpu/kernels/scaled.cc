@@ -261,10 +261,9 @@ class ScaledKernel final : public Kernel {
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     if (channels_ > 1 && row_ <= kShort && !two_slopes_) {
       const Count together = kPart / row_;
-      return call.workers.for_each((rows_ + together - 1) / together, static_cast<double>(rows_ * row_) / kElements,
-                                   [&](Count unit, int) {
-                                     scale_rows(numbers, x, y, unit * together, std::min(rows_, (unit + 1) * together));
-                                   });
+      return call.workers.for_each(
+          (rows_ + together - 1) / together, static_cast<double>(rows_ * row_) / kElements,
+          [&](Count unit, int) { scale_rows(numbers, x, y, unit * together, std::min(rows_, (unit + 1) * together)); });
     }
     const Count parts = (row_ + kPart - 1) / kPart;
     call.workers.for_each(rows_ * parts, static_cast<double>(rows_ * row_) / kElements, [&](Count unit, int) {
@@ -286,7 +285,7 @@ class ScaledKernel final : public Kernel {
  private:
   // Elements of a row, or of short rows, that are computed at once; of a short row.
   static constexpr Count kPart = 1 << 14, kShort = 512;
-  static constexpr double kElements = 4;   // per nanosecond
+  static constexpr double kElements = 4;  // per nanosecond
 
   void scale_rows(const float* numbers, const std::byte* x, float* y, Count first, Count last) const {
     for (Count row = first; row < last;) {

@@ -317,8 +317,8 @@ std::unique_ptr<Kernel> make_top_k(DataType type, const TopKShape& shape, int va
   const auto make = [&]<class T, class Bits, class Key, Numbers kNumbers>(
                         const TopKLoops<T>& of, Bits infinity, Key,
                         std::integral_constant<Numbers, kNumbers>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, loops_for<SelectionLoops>(isa), values,
-                                                                positions);
+    return std::make_unique<TopKKernel<T, Bits, Key, kNumbers>>(shape, type, infinity, of, loops_for<SelectionLoops>(isa),
+                                                                values, positions);
   };
   const auto loops_of = [&]<class T, class M>(const Elements<T, M>& table) {
     return shape.largest ? TopKLoops<T>{table.largest, table.column_largest, nullptr, table.transpose}

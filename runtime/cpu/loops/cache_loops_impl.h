@@ -1,5 +1,6 @@
 // The loops of cache_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/cache_loops.h"
@@ -13,15 +14,48 @@ constexpr Count kTile = kLanes * kLanes;  // floats
 // Keys at a time: with their queries and sums in registers.
 constexpr Count kKeys = kLanes == 16 ? 4 : 2;
 
+// How keys and values are read.
+struct Floats {
+  using Element = float;
+  static V lanes(const float* s) { return load(s); }
+  static V some(const float* s, Count n) { return load_some(s, n); }
+};
+#if REWRIGHT_VECTOR_BYTES > 16
+template <bool kHalves>
+struct Shorts {
+  using Element = std::uint16_t;
+#if REWRIGHT_VECTOR_BYTES == 64
+  static V widened(__m256i bits) {
+    constexpr __mmask16 kAll = 0xFFFF;
+    if constexpr (kHalves) return (V)_mm512_maskz_cvtph_ps(kAll, bits);
+    return (V)_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, bits), 16);
+  }
+  static V lanes(const std::uint16_t* s) { return widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(s))); }
+  static V some(const std::uint16_t* s, Count n) { return widened(_mm256_maskz_loadu_epi16(lanes_below(n), s)); }
+#else
+  static V widened(__m128i bits) {
+    if constexpr (kHalves) return (V)_mm256_cvtph_ps(bits);
+    return (V)_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16);
+  }
+  static V lanes(const std::uint16_t* s) { return widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s))); }
+  static V some(const std::uint16_t* s, Count n) {
+    std::uint16_t elements[kLanes] = {};
+    std::memcpy(elements, s, static_cast<std::size_t>(n) * sizeof *s);
+    return lanes(elements);
+  }
+#endif
+};
+#endif
+
 // The lanes' parts of the scores of some queries, one a tile, with some keys, one a row of the tiles.
-template <Count kQueries, Count kSome>
-inline void partial_scores(const float* q, const float* k, Count k_rows, Count size, float* tiles) {
+template <class E, Count kQueries, Count kSome>
+inline void partial_scores(const float* q, const typename E::Element* k, Count k_rows, Count size, float* tiles) {
   V sum[kQueries][kSome] = {};
   Count d = 0;
   for (; d + kLanes <= size; d += kLanes) {
     V x[kSome];
 #pragma GCC unroll 4
-    for (Count t = 0; t < kSome; ++t) x[t] = load(k + t * k_rows + d);
+    for (Count t = 0; t < kSome; ++t) x[t] = E::lanes(k + t * k_rows + d);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       const V y = load(q + r * size + d);
@@ -33,7 +67,7 @@ inline void partial_scores(const float* q, const float* k, Count k_rows, Count s
   for (Count r = 0; r < kQueries; ++r)
 #pragma GCC unroll 4
     for (Count t = 0; t < kSome; ++t) {
-      if (d < size) sum[r][t] += load_some(k + t * k_rows + d, size - d) * load_some(q + r * size + d, size - d);
+      if (d < size) sum[r][t] += E::some(k + t * k_rows + d, size - d) * load_some(q + r * size + d, size - d);
       store(tiles + r * kTile + t * kLanes, sum[r][t]);
     }
 }
@@ -90,16 +124,17 @@ inline V lane_sums(const float* tile) {
 #endif
 }
 
-template <Count kQueries>
-void scores_of(const float* q, const float* k, Count k_rows, Count keys, Count size, float* scores, Count stride) {
+template <class E, Count kQueries>
+void scores_of(const float* q, const typename E::Element* k, Count k_rows, Count keys, Count size, float* scores,
+               Count stride) {
   alignas(64) float tiles[kQueries * kTile];
   for (Count first = 0; first < keys; first += kLanes) {
     const Count count = std::min(kLanes, keys - first);
-    const float* const at = k + first * k_rows;
+    const auto* const at = k + first * k_rows;
     Count t = 0;
     for (; t + kKeys <= count; t += kKeys)
-      partial_scores<kQueries, kKeys>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
-    for (; t < count; ++t) partial_scores<kQueries, 1>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
+      partial_scores<E, kQueries, kKeys>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
+    for (; t < count; ++t) partial_scores<E, kQueries, 1>(q, at + t * k_rows, k_rows, size, tiles + t * kLanes);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       float *const tile = tiles + r * kTile, *const to = scores + r * stride + first;
@@ -113,28 +148,31 @@ void scores_of(const float* q, const float* k, Count k_rows, Count keys, Count s
   }
 }
 
-void scores(const float* q, Count rows, const float* k, Count k_rows, Count keys, Count size, float* result, Count stride) {
+template <class E>
+void scores(const float* q, Count rows, const typename E::Element* k, Count k_rows, Count keys, Count size, float* result,
+            Count stride) {
   for (; rows > 0; rows -= kRows, q += kRows * size, result += kRows * stride) {
     if (rows >= 4)
-      scores_of<4>(q, k, k_rows, keys, size, result, stride);
+      scores_of<E, 4>(q, k, k_rows, keys, size, result, stride);
     else if (rows == 3)
-      scores_of<3>(q, k, k_rows, keys, size, result, stride);
+      scores_of<E, 3>(q, k, k_rows, keys, size, result, stride);
     else if (rows == 2)
-      scores_of<2>(q, k, k_rows, keys, size, result, stride);
+      scores_of<E, 2>(q, k, k_rows, keys, size, result, stride);
     else
-      scores_of<1>(q, k, k_rows, keys, size, result, stride);
+      scores_of<E, 1>(q, k, k_rows, keys, size, result, stride);
   }
 }
 
 // kVectors vectors of each value; or, if not 0, `some` elements, less than a vector.
-template <Count kQueries, Count kVectors>
-inline void add_columns(const float* p, Count stride, const float* v, Count v_rows, Count keys, Count size, float* y,
-                        Count some) {
+template <class E, Count kQueries, Count kVectors>
+inline void add_columns(const float* p, Count stride, const typename E::Element* v, Count v_rows, Count keys, Count size,
+                        float* y, Count some) {
   V sum[kQueries][kVectors] = {};
   for (Count t = 0; t < keys; ++t) {
     V x[kVectors];
 #pragma GCC unroll 4
-    for (Count c = 0; c < kVectors; ++c) x[c] = some > 0 ? load_some(v + t * v_rows, some) : load(v + t * v_rows + c * kLanes);
+    for (Count c = 0; c < kVectors; ++c)
+      x[c] = some > 0 ? E::some(v + t * v_rows, some) : E::lanes(v + t * v_rows + c * kLanes);
 #pragma GCC unroll 4
     for (Count r = 0; r < kQueries; ++r) {
       const V weight = p[r * stride + t] - V{};
@@ -152,26 +190,30 @@ inline void add_columns(const float* p, Count stride, const float* v, Count v_ro
     }
 }
 
-template <Count kQueries>
-void add_values_of(const float* p, Count stride, const float* v, Count v_rows, Count keys, Count size, float* y) {
+template <class E, Count kQueries>
+void add_values_of(const float* p, Count stride, const typename E::Element* v, Count v_rows, Count keys, Count size, float* y) {
   constexpr Count kVectors = kLanes == 16 || kQueries <= 2 ? 4 : kQueries == 3 ? 3 : 2;  // sums stay in registers
   Count d = 0;
   for (; d + kVectors * kLanes <= size; d += kVectors * kLanes)
-    add_columns<kQueries, kVectors>(p, stride, v + d, v_rows, keys, size, y + d, 0);
-  for (; d + kLanes <= size; d += kLanes) add_columns<kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, 0);
-  if (d < size) add_columns<kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, size - d);
+    add_columns<E, kQueries, kVectors>(p, stride, v + d, v_rows, keys, size, y + d, 0);
+  for (; kVectors > 2 && d + 2 * kLanes <= size; d += 2 * kLanes)
+    add_columns<E, kQueries, 2>(p, stride, v + d, v_rows, keys, size, y + d, 0);
+  for (; d + kLanes <= size; d += kLanes) add_columns<E, kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, 0);
+  if (d < size) add_columns<E, kQueries, 1>(p, stride, v + d, v_rows, keys, size, y + d, size - d);
 }
 
-void add_values(const float* p, Count stride, Count rows, const float* v, Count v_rows, Count keys, Count size, float* y) {
+template <class E>
+void add_values(const float* p, Count stride, Count rows, const typename E::Element* v, Count v_rows, Count keys, Count size,
+                float* y) {
   for (; rows > 0; rows -= kRows, p += kRows * stride, y += kRows * size) {
     if (rows >= 4)
-      add_values_of<4>(p, stride, v, v_rows, keys, size, y);
+      add_values_of<E, 4>(p, stride, v, v_rows, keys, size, y);
     else if (rows == 3)
-      add_values_of<3>(p, stride, v, v_rows, keys, size, y);
+      add_values_of<E, 3>(p, stride, v, v_rows, keys, size, y);
     else if (rows == 2)
-      add_values_of<2>(p, stride, v, v_rows, keys, size, y);
+      add_values_of<E, 2>(p, stride, v, v_rows, keys, size, y);
     else
-      add_values_of<1>(p, stride, v, v_rows, keys, size, y);
+      add_values_of<E, 1>(p, stride, v, v_rows, keys, size, y);
   }
 }
 
@@ -194,7 +236,15 @@ void rotate(const float* x, const float* c, const float* s, Count half, Count si
   for (Count i = 2 * half; i < size; ++i) y[i] = x[i] * factor;
 }
 
-constexpr CacheLoops kTable{scores, add_values, rotate};
+#if REWRIGHT_VECTOR_BYTES > 16
+constexpr CacheLoops kTable{scores<Floats>,
+                            add_values<Floats>,
+                            {scores<Shorts<true>>, scores<Shorts<false>>},
+                            {add_values<Shorts<true>>, add_values<Shorts<false>>},
+                            rotate};
+#else
+constexpr CacheLoops kTable{scores<Floats>, add_values<Floats>, {nullptr, nullptr}, {nullptr, nullptr}, rotate};
+#endif
 
 }  // namespace
 

@@ -15,8 +15,11 @@ struct DistanceLoops {
   static constexpr Count kColumns = 32;  // of a panel
 
   // y[r * y_stride + c] = sum(k < depth) (a[r * a_stride + k * a_step] - panel[k * kColumns + c])^2, c < columns <= kColumns
-  void (*squares)(const float* a, Count rows, Count a_stride, Count a_step, const float* panel, Count depth, Count columns,
-                  float* y, Count y_stride);
+  template <class T>
+  using Squares = void (*)(const T* a, Count rows, Count a_stride, Count a_step, const T* panel, Count depth, Count columns,
+                           T* y, Count y_stride);
+  Squares<float> squares;
+  Squares<double> squares_of_doubles;
 };
 
 }  // namespace rewright::cpu

@@ -61,7 +61,50 @@ void squares(const float* a, Count rows, Count a_stride, Count a_step, const flo
   squares_of<kAll>(a, rows, a_stride, a_step, panel, depth, columns, y, y_stride);
 }
 
-constexpr DistanceLoops kTable{squares};
+// Rows of doubles with some columns of a panel, kVectors vectors of them; all of a result's columns are computed together.
+typedef double Doubles __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+constexpr Count kDoubles = REWRIGHT_VECTOR_BYTES / sizeof(double);
+template <Count kRows, Count kVectors>
+void some_squares_of_doubles(const double* a, Count a_stride, Count a_step, const double* panel, Count depth, Count columns,
+                             double* y, Count y_stride) {
+  Doubles sum[kRows][kVectors] = {};
+  for (Count k = 0; k < depth; ++k) {
+    Doubles b[kVectors];
+#pragma GCC unroll 8
+    for (Count i = 0; i < kVectors; ++i) std::memcpy(&b[i], panel + k * kPanel + i * kDoubles, sizeof b[i]);
+#pragma GCC unroll 4
+    for (Count r = 0; r < kRows; ++r) {
+      const Doubles x = Doubles{} + a[r * a_stride + k * a_step];
+#pragma GCC unroll 8
+      for (Count i = 0; i < kVectors; ++i) {
+        const Doubles d = x - b[i];
+        sum[r][i] += d * d;
+      }
+    }
+  }
+  for (Count r = 0; r < kRows; ++r)
+    for (Count i = 0; i < kVectors; ++i) {
+      const Count left = columns - i * kDoubles;
+      if (left <= 0) break;
+      std::memcpy(y + r * y_stride + i * kDoubles, &sum[r][i],
+                  static_cast<std::size_t>(left < kDoubles ? left : kDoubles) * sizeof(double));
+    }
+}
+void squares_of_doubles(const double* a, Count rows, Count a_stride, Count a_step, const double* panel, Count depth,
+                        Count columns, double* y, Count y_stride) {
+  constexpr Count kVectors = 4, kColumns = kVectors * kDoubles;
+  for (Count c = 0; c < columns; c += kColumns) {
+    Count r = 0;
+    for (; r + 2 <= rows; r += 2)
+      some_squares_of_doubles<2, kVectors>(a + r * a_stride, a_stride, a_step, panel + c, depth, columns - c,
+                                           y + r * y_stride + c, y_stride);
+    for (; r < rows; ++r)
+      some_squares_of_doubles<1, kVectors>(a + r * a_stride, a_stride, a_step, panel + c, depth, columns - c,
+                                           y + r * y_stride + c, y_stride);
+  }
+}
+
+constexpr DistanceLoops kTable{squares, squares_of_doubles};
 
 }  // namespace
 

@@ -79,6 +79,9 @@ struct RowLoops {
     float low, high;
   };
   void (*window_products)(const Windows& windows);
+  // A row with zeros around it, of `width` elements from `before` on, not below `low` (zeros are), its even and odd elements
+  // apart: d[p * n + i] is its element 2 * i + p for p < 2 and i < n. Null: without vectors that have masks.
+  void (*separate_padded)(float* d, const float* s, Count before, Count width, Count n, float low);
   // d[p * d_stride + i] = s[i * step + p] for p < step and i < n
   void (*separate)(float* d, Count d_stride, const float* s, Count step, Count n);
 

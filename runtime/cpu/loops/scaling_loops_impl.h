@@ -61,8 +61,7 @@ void scale_rows(float* d, const T* s, Count rows, Count n, const ScalingLoops::R
   }
 #else
   for (Count r = 0; r < rows; ++r)
-    scale_elements(d + r * n, s + r * n, n,
-                   ScalingLoops::Scaling{by.center[r], by.factor[r], by.shift[r], by.low, by.high});
+    scale_elements(d + r * n, s + r * n, n, ScalingLoops::Scaling{by.center[r], by.factor[r], by.shift[r], by.low, by.high});
 #endif
 }
 

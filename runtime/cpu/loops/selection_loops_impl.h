@@ -54,8 +54,8 @@ struct Best {
   using V = typename Lanes<T>::Type;
   V best[kCount], at[kCount];
 
-  // Elements that are better than others move these on, so that equal ones stay in their order. The places from `kNone` on have no
-  // element yet.
+  // Elements that are better than others move these on, so that equal ones stay in their order. The places from `kNone` on have
+  // no element yet.
   template <Count kNone>
   void insert(V element, V position) {
 #pragma GCC unroll 8
@@ -73,7 +73,8 @@ struct Best {
 };
 
 template <class T, bool kReals, Count kCount, Count... kFirst>
-void select_columns(std::int32_t* where, const T* x, Count stride, Count steps, T flip, std::integer_sequence<Count, kFirst...>) {
+void select_columns(std::int32_t* where, const T* x, Count stride, Count steps, T flip,
+                    std::integer_sequence<Count, kFirst...>) {
   using V = typename Lanes<T>::Type;
   Best<T, kCount> all;
   const auto at = [&](Count s) {

@@ -60,7 +60,8 @@ class PlanMaker final : public Planner {
     if (read == nullptr) return kNoValue;
     const ValueId source = read->operands()[0];
     const bool widens = byte_size(info(source).type) < byte_size(info(value).type);
-    return widens && info(source).sizes == info(value).sizes && read->element()->position == read->position() ? source : kNoValue;
+    return widens && info(source).sizes == info(value).sizes && read->element()->position == read->position() ? source
+                                                                                                              : kNoValue;
   }
 
   std::optional<SplitView> find_split_view(ValueId value) const {

@@ -19,6 +19,7 @@ constexpr Count kWholeRow = 128;
 constexpr Count kSimpleTiles = 4;                       // times as large, if buffers leave room in the first-level cache
 constexpr Count kByteElements = 8, kShortElements = 4;  // times as many, if they are of 8 or 16 bits
 constexpr Count kRowsBytes = 32 << 10;                  // for the same tiles, if elements are narrow
+constexpr Count kSmallTile = 64, kStepsOfSmallTile = 32;
 constexpr Count kMovedBytes = 256 << 10;  // for tiles that are only copied: long copies need not read what they overwrite
 
 class LiveSet {
@@ -319,6 +320,9 @@ BoxPlan plan_box(BoxProgram given, const BoxTypes& types, const TileOptions& opt
       plan.blocks[b].together = reduced_together(plan, static_cast<int>(b), most);
       plan.block_elements[b] *= plan.blocks[b].together;
     }
+    // Room for several steps of a reduction around a small tile.
+    if (!plan.blocks[b].loop_variables.empty() && plan.block_elements[b] <= kSmallTile)
+      plan.block_elements[b] *= kStepsOfSmallTile;
     const Tiling& outer = plan.blocks[0].tiling;
     if (block.part == Block::Part::kRow) plan.block_elements[b] = outer.tile.back();
     if (block.part == Block::Part::kRows) plan.block_elements[b] = outer.tile_size / outer.tile.back();

@@ -65,6 +65,33 @@ void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Ele
   }
 }
 
+// Of columns: of a[i], a[n + i], ... for each i < n.
+template <class T, class M>
+void fold_columns(Reduction kind, T* d, const T* a, Count steps, Count n, const Elements<T, M>& loops) {
+  switch (kind) {
+    case Reduction::kSum:
+      return loops.column_sum(d, a, n, steps, n);
+    case Reduction::kProduct:
+      return loops.column_product(d, a, n, steps, n);
+    case Reduction::kMax:
+      return loops.column_largest(d, a, n, steps, n);
+    case Reduction::kMin:
+      return loops.column_smallest(d, a, n, steps, n);
+  }
+}
+
+// Does the block only read tensors and compute from that, so that it can be evaluated for several steps of a reduction at once?
+bool computes_from_tensors(const Block& block, const std::vector<bool>& live) {
+  using Kind = Instruction::Kind;
+  for (std::size_t r = 0; r < block.instructions.size(); ++r) {
+    const Instruction& i = block.instructions[r];
+    const bool fits = i.kind == Kind::kLoad || (i.kind >= Kind::kConstant && i.kind != Kind::kOuter &&
+                                                i.kind != Kind::kSelectSpan && i.kind != Kind::kReduce);
+    if (live[r] && !fits) return false;
+  }
+  return true;
+}
+
 template <class T, class M>
 void fold_rows(Reduction kind, T* d, const T* a, Count rows, Count n, const Elements<T, M>& loops) {
   switch (kind) {
@@ -162,10 +189,35 @@ void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile, cons
   constexpr bool kReal = std::is_same_v<T, R>;
   const bool summed = kReal && block.reduction == Reduction::kSum;
   Levels levels{summed ? reals(c, b, r) : nullptr, c.partial[static_cast<std::size_t>(child)], tile.size};
+  // Steps of the last variable that are evaluated at once, and reduced in the same order as one after the other.
+  constexpr Count kMostElements = 64;
+  T part[kMostElements];
+  const bool is_exact =
+      summed || std::is_integral_v<T> || block.reduction == Reduction::kMax || block.reduction == Reduction::kMin;
+  const bool has_room = !variables.empty() && tile.size <= kMostElements && tile.size > 0 &&
+                        c.plan->block_elements[child] >= kTogether * tile.size;
+  const bool takes_steps = has_room && is_exact && computes_from_tensors(block, c.plan->blocks[child].live);
+  Tile& several = c.tiles[static_cast<std::size_t>(child)];
+  if (takes_steps) {
+    several.variables.assign(1, variables.back());
+    several.variables.insert(several.variables.end(), tile.variables.begin(), tile.variables.end());
+    several.extents.assign(1, kTogether);
+    several.extents.insert(several.extents.end(), tile.extents.begin(), tile.extents.end());
+    several.size = kTogether * tile.size;
+  }
   for (bool first = true;; first = false) {
-    evaluate(c, child, tile, -1);
-    const T* const from = values<T>(c, child, block.result);
-    if (summed) {
+    const bool at_once = takes_steps && levels.counts[0] == 0 &&
+                         c.plan->program.extents[variables.back()] - c.current[variables.back()] >= kTogether;
+    evaluate(c, child, at_once ? several : tile, -1);
+    const T* from = values<T>(c, child, block.result);
+    if (at_once) {
+      fold_columns(block.reduction, part, from, kTogether, tile.size, loops);
+      from = part;
+      c.current[variables.back()] += kTogether - 1;
+    }
+    if (at_once && summed) {
+      if constexpr (kReal) add_up(levels, from, 1);
+    } else if (summed) {
       if constexpr (kReal) add_up(levels, from);
     } else if (first) {
       std::copy_n(from, tile.size, values<T>(c, b, r));

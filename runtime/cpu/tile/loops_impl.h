@@ -286,9 +286,9 @@ inline void accumulate(T* y, const T* x, Count stride, Count rows, typename Arit
   for (; r < rows; ++r) accumulate_rows<1>(y + r * stride, x + r * stride, stride, totals, exclusive, n, f);
 }
 // Totals of floats stay in registers for all rows, some columns at a time; returns how many columns are done.
-template <bool kProduct, bool kExclusive>
-inline Count accumulate_floats(float* y, const float* x, Count stride, Count rows, double* totals, Count n) {
-  constexpr Count kWidth = REWRIGHT_VECTOR_BYTES / sizeof(double), kVectors = REWRIGHT_VECTOR_BYTES == 64 ? 16 : 8;
+template <bool kProduct, bool kExclusive, Count kVectors>
+inline Count accumulate_some_floats(float* y, const float* x, Count stride, Count rows, double* totals, Count n) {
+  constexpr Count kWidth = REWRIGHT_VECTOR_BYTES / sizeof(double);
   typedef double Totals __attribute__((vector_size(kWidth * sizeof(double)), aligned(8), may_alias));
   typedef float Floats __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));
   Count c = 0;
@@ -308,6 +308,14 @@ inline Count accumulate_floats(float* y, const float* x, Count stride, Count row
     for (Count k = 0; k < kVectors; ++k) *reinterpret_cast<Totals*>(totals + c + k * kWidth) = total[k];
   }
   return c;
+}
+template <bool kProduct, bool kExclusive, Count kVectors = REWRIGHT_VECTOR_BYTES == 64 ? 16 : 8>
+inline Count accumulate_floats(float* y, const float* x, Count stride, Count rows, double* totals, Count n) {
+  const Count done = accumulate_some_floats<kProduct, kExclusive, kVectors>(y, x, stride, rows, totals, n);
+  if constexpr (kVectors > 1)
+    return done +
+           accumulate_floats<kProduct, kExclusive, kVectors / 2>(y + done, x + done, stride, rows, totals + done, n - done);
+  return done;
 }
 template <class T>
 void run_on(T* y, const T* x, Count stride, Count rows, typename Arithmetic<T>::Total* totals, bool product, bool exclusive,

@@ -1,6 +1,7 @@
 #include "runtime/cpu/tile/replication.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace rewright::cpu {
@@ -21,9 +22,17 @@ void continue_copies(std::byte* at, std::int64_t bytes, std::int64_t count) {
 
 template <class T>
 void fill_with(std::byte* at, const std::byte* source, std::int64_t count) {
+  constexpr std::int64_t kTogether = 64 / sizeof(T);
   T value;
   std::memcpy(&value, source, sizeof value);
-  std::fill_n(reinterpret_cast<T*>(at), count, value);
+  if (count < kTogether) {
+    std::fill_n(reinterpret_cast<T*>(at), count, value);
+    return;
+  }
+  std::array<T, kTogether> run;
+  run.fill(value);
+  for (std::int64_t n = 0; n < count; n += kTogether)  // the last run overlaps the one before it
+    std::memcpy(at + std::min(n, count - kTogether) * static_cast<std::int64_t>(sizeof(T)), run.data(), sizeof run);
 }
 
 void fill_runs(std::byte* at, const std::byte* source, std::int64_t bytes, std::int64_t count) {

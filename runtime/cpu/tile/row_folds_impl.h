@@ -103,6 +103,7 @@ constexpr Count kPartSize = REWRIGHT_VECTOR_BYTES / sizeof(T) < kWidth ? REWRIGH
 struct NothingSeen {
   template <class V>
   void see(V, V) {}
+  void add(NothingSeen) {}
 };
 // The processor's maxima and minima, of which the second operand is the result if one is NaN; NaN is looked for apart.
 #if REWRIGHT_VECTOR_BYTES == 64
@@ -115,6 +116,7 @@ class NaNSeen {
     else
       mask_ |= _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q);
   }
+  void add(NaNSeen other) { mask_ |= other.mask_; }
   bool any() const { return mask_ != 0; }
 
  private:
@@ -140,6 +142,7 @@ class NaNSeen {
     else
       mask_ = _mm256_or_ps(mask_, (__m256)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q));
   }
+  void add(NaNSeen other) { mask_ = _mm256_or_ps(mask_, other.mask_); }
   bool any() const { return _mm256_movemask_ps(mask_) != 0; }
 
  private:
@@ -171,20 +174,33 @@ template <Count kWidth, class T, class F, class Seen>
 inline auto fold_to_vector(const T* a, Count n, Seen& seen) {
   constexpr Count kSize = kPartSize<T, kWidth>, kParts = kWidth / kSize;
   constexpr F f{};
-  typename VectorOf<T, kSize>::Type lanes[kParts];
-  std::memcpy(lanes, a, sizeof lanes);
-  for (Count p = 0; p < kParts; p += 2) seen.see(lanes[p], lanes[p + 1 < kParts ? p + 1 : p]);
+  using V = typename VectorOf<T, kSize>::Type;
+  const auto part = [](const T* s, Count p) {  // arrays that memcpy writes do not stay in registers
+    V v;
+    std::memcpy(&v, s + p * kSize, sizeof v);
+    return v;
+  };
+  Seen own;
+  V lanes[kParts];
+#pragma GCC unroll 16
+  for (Count p = 0; p < kParts; ++p) lanes[p] = part(a, p);
+#pragma GCC unroll 16
+  for (Count p = 0; p < kParts; p += 2) own.see(lanes[p], lanes[p + 1 < kParts ? p + 1 : p]);
   const auto count = [&](const T* s) {
-    typename VectorOf<T, kSize>::Type given[kParts];
-    std::memcpy(given, s, sizeof given);
-    for (Count p = 0; p < kParts; ++p) lanes[p] = f(lanes[p], given[p]);
-    for (Count p = 0; p < kParts; p += 2) seen.see(given[p], given[p + 1 < kParts ? p + 1 : p]);
+#pragma GCC unroll 16
+    for (Count p = 0; p < kParts; p += 2) {
+      const V v = part(s, p), next = part(s, p + 1 < kParts ? p + 1 : p);
+      lanes[p] = f(lanes[p], v);
+      if (p + 1 < kParts) lanes[p + 1] = f(lanes[p + 1], next);
+      own.see(v, next);
+    }
   };
   Count i = kWidth;
   for (; i + kWidth <= n; i += kWidth) count(a + i);
   if (i < n) count(a + n - kWidth);
   for (Count parts = kWidth / kSize / 2; parts > 0; parts /= 2)
     for (Count p = 0; p < parts; ++p) lanes[p] = f(lanes[p], lanes[p + parts]);
+  seen.add(own);
   return lanes[0];
 }
 // Blocks of 2 * kBlock elements, of x and then of y: the first halves of all combined with the second ones.

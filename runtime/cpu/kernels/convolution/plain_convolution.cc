@@ -84,6 +84,8 @@ class PlainConvolution final : public Kernel {
   // A row of the image with its padding, its columns separated by their remainders.
   void prepare(float* d, float* padded, const float* x, Count row) const {
     if (row < 0 || row >= s_.height) return void(std::fill_n(d, row_size(), 0.0f));
+    if (s_.strides[1] == 2 && loops_.separate_padded != nullptr)
+      return loops_.separate_padded(d, x + row * s_.width, s_.pads_begin[1], s_.width, phase_, floor_);
     float* const to = s_.strides[1] == 1 ? d : padded;
     const Count before = std::min(s_.pads_begin[1], row_size());
     const Count count = std::clamp<Count>(row_size() - before, 0, s_.width);

@@ -264,14 +264,20 @@ class FewQueriesKernel final : public Kernel {
     const Vectors v = vectors(call, 2, t_.v, unit.element, t_.v.rows, t_.width);
     for (Count first = first_block * kFewKeys; first < std::min(last_block * kFewKeys, t_.keys); first += kFewKeys) {
       const Count keys = std::min(kFewKeys, t_.keys - first);
-      for_each_part(k, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
-        loops_.scores(queries, rows, at, stride, count, t_.depth, scores + part, kFewKeys);
-      });
+      if (const auto of_short = loops_.scores_of_short[which_short(k)]; k.type != DataType::kFloat && of_short != nullptr)
+        of_short(queries, rows, k.shorts() + first * k.stride, k.stride, keys, t_.depth, scores, kFewKeys);
+      else
+        for_each_part(k, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
+          loops_.scores(queries, rows, at, stride, count, t_.depth, scores + part, kFewKeys);
+        });
       apply_operations(call, unit, first, keys, scores);
       for (Count r = 0; r < rows; ++r) weigh(scores + r * kFewKeys, keys, r, state);
-      for_each_part(v, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
-        loops_.add_values(scores + part, kFewKeys, rows, at, stride, count, t_.width, state.values);
-      });
+      if (const auto of_short = loops_.add_short_values[which_short(v)]; v.type != DataType::kFloat && of_short != nullptr)
+        of_short(scores, kFewKeys, rows, v.shorts() + first * v.stride, v.stride, keys, t_.width, state.values);
+      else
+        for_each_part(v, first, keys, converted, [&](const float* at, Count stride, Count part, Count count) {
+          loops_.add_values(scores + part, kFewKeys, rows, at, stride, count, t_.width, state.values);
+        });
     }
   }
 
@@ -280,7 +286,9 @@ class FewQueriesKernel final : public Kernel {
     const std::byte* at;
     DataType type;
     Count stride, size;
+    const std::uint16_t* shorts() const { return reinterpret_cast<const std::uint16_t*>(at); }
   };
+  static std::size_t which_short(const Vectors& x) { return x.type == DataType::kHalf ? 0 : 1; }
   Vectors vectors(const Call& call, std::size_t input, const AttentionTask::Operand& operand, Count element, Count stride,
                   Count size) const {
     const Count at = operand.offset + offset(element, operand.batch);

@@ -16,7 +16,7 @@ namespace {
 struct AttentionCase {
   std::int64_t batch, length, past, room, heads, shared, size, half;
   bool apart, has_past, rotates, has_positions, has_sinks, has_norms, evicts;
-  std::string attributes;
+  std::string attributes, type = "float";  // of elements
 
   explicit AttentionCase(Random& random) {
     batch = pick(random, 1, 3), shared = pick(random, 1, 3), heads = shared * pick(random, 1, 4);
@@ -47,29 +47,30 @@ struct AttentionCase {
 
   Graph graph() const {
     const std::int64_t width = (apart ? heads : heads + 2 * shared) * size;
-    std::string inputs = "float" + in_brackets({batch, length, width}) + " q", operands = "q";
+    std::string inputs = type + in_brackets({batch, length, width}) + " q", operands = "q";
     const auto add = [&](bool present, const std::string& text, const std::string& name) {
       if (present) inputs += ", " + text + " " + name;
       operands += present ? ", " + name : ", ";
     };
-    add(apart, "float" + in_brackets({batch, length, shared * size}), "k");
-    add(apart, "float" + in_brackets({batch, length, shared * size}), "v");
-    add(has_past, "float" + in_brackets(cache(room)), "pk");
-    add(has_past, "float" + in_brackets(cache(room)), "pv");
+    add(apart, type + in_brackets({batch, length, shared * size}), "k");
+    add(apart, type + in_brackets({batch, length, shared * size}), "v");
+    add(has_past, type + in_brackets(cache(room)), "pk");
+    add(has_past, type + in_brackets(cache(room)), "pv");
     add(true, "int32" + in_brackets({batch}), "last");
     operands += ", total";
-    add(rotates, "float" + in_brackets({400, half}), "c");
-    add(rotates, "float" + in_brackets({400, half}), "s");
+    add(rotates, type + in_brackets({400, half}), "c");
+    add(rotates, type + in_brackets({400, half}), "s");
     add(has_positions, "int64" + in_brackets({batch, length}), "at");
     operands += ", ";
-    add(has_sinks, "float" + in_brackets({heads}), "sinks");
+    add(has_sinks, type + in_brackets({heads}), "sinks");
     operands += ", , ";
-    add(has_norms, "float" + in_brackets({size}), "nq");
-    add(has_norms, "float" + in_brackets({size}), "nw");
+    add(has_norms, type + in_brackets({size}), "nq");
+    add(has_norms, type + in_brackets({size}), "nw");
     return import_onnx_bytes(
-        text_bytes("agraph (" + inputs + ") => (float[A, B, C] y, float[D, E, F, G] nk, float[H, I, J, K] nv) {\n" +
-                       "length = Constant <value_int = " + std::to_string(total()) + "> ()\ntotal = Cast <to = 6> (length)\n" +
-                       "y, nk, nv = com.microsoft.GroupQueryAttention <" + attributes + "> (" + operands + ")\n}",
+        text_bytes("agraph (" + inputs + ") => (" + type + "[A, B, C] y, " + type + "[D, E, F, G] nk, " + type +
+                       "[H, I, J, K] nv) {\n" + "length = Constant <value_int = " + std::to_string(total()) +
+                       "> ()\ntotal = Cast <to = 6> (length)\n" + "y, nk, nv = com.microsoft.GroupQueryAttention <" +
+                       attributes + "> (" + operands + ")\n}",
                    21, ", \"com.microsoft\" : 1"),
         "attention");
   }
@@ -82,8 +83,8 @@ struct AttentionCase {
       std::vector<std::int64_t> numbers;
       for (std::int64_t i = 0; i < element_count(sizes); ++i)
         numbers.push_back(value.name == "last" ? total() - 1 : pick(random, 0, 399));
-      result.push_back(value.type.type == DataType::kFloat ? random_tensor(random, DataType::kFloat, sizes)
-                                                           : Tensor::from_integers(value.type.type, sizes, numbers));
+      result.push_back(is_real(value.type.type) ? random_tensor(random, value.type.type, sizes)
+                                                : Tensor::from_integers(value.type.type, sizes, numbers));
     }
     return result;
   }
@@ -99,6 +100,18 @@ TEST_CASE("attention with a cache computes what its graph does") {
             c.has_positions, c.has_sinks, c.has_norms, c.evicts);
     const Graph graph = c.graph();
     check_whole_call(graph, CachedAttention::kName, c.inputs(graph, random), {2e-5});
+  }
+}
+
+TEST_CASE("attention with a cache of 16 bits computes what its graph does") {
+  Random random(7);
+  for (int round = 0; round < 30; ++round) {
+    AttentionCase c(random);
+    c.type = round % 3 == 0 ? "bfloat16" : "float16";
+    CAPTURE(round, c.batch, c.length, c.past, c.room, c.heads, c.shared, c.size, c.attributes, c.apart, c.has_past,
+            c.has_positions, c.has_sinks, c.has_norms, c.evicts);
+    const Graph graph = c.graph();
+    check_whole_call(graph, CachedAttention::kName, c.inputs(graph, random), {c.type == "float16" ? 4e-3 : 3e-2});
   }
 }
 

@@ -349,16 +349,19 @@ class ProductPlan final : public NodePlan {
       const Sizes& sizes = planner.info(value).sizes;
       const auto view = split ? std::nullopt : planner.view(value);
       p.b.offset = split ? split->strides.address.constant : view ? view->offset : 0;
-      set_strides(p, sizes, split ? split->strides.address.coefficients : view ? view->strides : plain_strides(sizes), false,
-                  transposed);
+      set_strides(p, sizes,
+                  split  ? split->strides.address.coefficients
+                  : view ? view->strides
+                         : plain_strides(sizes),
+                  false, transposed);
       return split ? split->source : view ? view->source : value;
     };
     const ValueId keys_in = place(of_k, k, p_, trans_b_), values_in = place(of_v, v, values, values_->transposed);
     // A few queries read keys and values in place, of 16 bits as well.
     const std::vector<float> factors = column_factors();
     const bool is_one_factor = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
-    const bool may_be_short = p_.m < kWorthPacking && is_one_factor && (p_.b.rows == 1 || p_.k == 1) &&
-                              (values.b.columns == 1 || values.n == 1);
+    const bool may_be_short =
+        p_.m < kWorthPacking && is_one_factor && (p_.b.rows == 1 || p_.k == 1) && (values.b.columns == 1 || values.n == 1);
     DataType types[] = {DataType::kFloat, DataType::kFloat};
     const auto store = [&](ValueId value, DataType& type) {
       const ValueId narrow = may_be_short ? planner.narrow_source(value) : kNoValue;
