@@ -436,24 +436,27 @@ inline __mmask16 lanes_between(Count first, Count last) {
   const Count from = std::clamp<Count>(first, 0, kLanes), to = std::clamp<Count>(last, from, kLanes);
   return static_cast<__mmask16>((1u << to) - (1u << from));
 }
-void separate_padded(float* d, const float* s, Count before, Count width, Count n, float low) {
+void separate_padded(float* d, Count d_stride, const float* s, Count rows, Count width, Count before, Count n, float low) {
   const __m512 least = _mm512_set1_ps(low);
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
                 odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
   for (Count i = 0; i < n; i += kLanes) {
-    const auto part = [&](Count from) {
-      const __mmask16 there = lanes_between(before - from, before + width - from);
-      const float* const at = s + (there == 0 ? 0 : from - before);                // lanes without an element are not read
-      return _mm512_maskz_max_ps(there, least, _mm512_maskz_loadu_ps(there, at));  // of NaN the second operand
-    };
-    const __m512 a = part(2 * i), b = part(2 * i + kLanes);
-    const __mmask16 stored = lanes_between(0, n - i);
-    _mm512_mask_storeu_ps(d + i, stored, _mm512_permutex2var_ps(a, even, b));
-    _mm512_mask_storeu_ps(d + n + i, stored, _mm512_permutex2var_ps(a, odd, b));
+    const Count first = 2 * i - before;
+    const __mmask16 here = lanes_between(-first, width - first), next = lanes_between(-first - kLanes, width - first - kLanes),
+                    stored = lanes_between(0, n - i);
+    // Lanes without an element are not read.
+    const float* from = s + (here == 0 && next == 0 ? 0 : first);
+    float* to = d + i;
+    for (Count r = 0; r < rows; ++r, from += width, to += d_stride) {
+      const __m512 a = _mm512_maskz_max_ps(here, least, _mm512_maskz_loadu_ps(here, from));  // of NaN the second operand
+      const __m512 b = _mm512_maskz_max_ps(next, least, _mm512_maskz_loadu_ps(next, from + kLanes));
+      _mm512_mask_storeu_ps(to, stored, _mm512_permutex2var_ps(a, even, b));
+      _mm512_mask_storeu_ps(to + n, stored, _mm512_permutex2var_ps(a, odd, b));
+    }
   }
 }
 #else
-constexpr void (*separate_padded)(float*, const float*, Count, Count, Count, float) = nullptr;
+constexpr void (*separate_padded)(float*, Count, const float*, Count, Count, Count, Count, float) = nullptr;
 #endif
 
 template <Count kStep>

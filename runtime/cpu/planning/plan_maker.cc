@@ -8,6 +8,7 @@
 #include "runtime/cpu/planning/grouping.h"
 #include "runtime/cpu/planning/layouts.h"
 #include "runtime/cpu/planning/loop_choices.h"
+#include "runtime/cpu/planning/matching.h"
 #include "runtime/cpu/planning/memory.h"
 #include "runtime/cpu/planning/passes.h"
 #include "runtime/cpu/planning/plan_together.h"
@@ -60,8 +61,8 @@ class PlanMaker final : public Planner {
     if (read == nullptr) return kNoValue;
     const ValueId source = read->operands()[0];
     const bool widens = byte_size(info(source).type) < byte_size(info(value).type);
-    return widens && info(source).sizes == info(value).sizes && read->element()->position == read->position() ? source
-                                                                                                              : kNoValue;
+    const bool in_order = at_result_position(*read->element(), read->position(), info(value).sizes);
+    return widens && in_order && info(source).sizes == info(value).sizes ? source : kNoValue;
   }
 
   std::optional<SplitView> find_split_view(ValueId value) const {

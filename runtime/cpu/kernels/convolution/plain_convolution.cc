@@ -68,8 +68,7 @@ class PlainConvolution final : public Kernel {
     RowLoops::Windows w{};
     w.rows = std::min(band_, s_.out_height - first), w.columns = s_.out_width, w.outputs = outputs_;
     const Count count = (w.rows - 1) * s_.strides[0] + (s_.kernel[0] - 1) * s_.dilations[0] + 1;
-    for (Count c = 0; c < channels_; ++c)
-      for (Count r = 0; r < count; ++r) prepare(prepared + (c * prepared_ + r) * row_size(), padded, x + c * size, top + r);
+    for (Count c = 0; c < channels_; ++c) prepare_rows(prepared + c * prepared_ * row_size(), padded, x + c * size, top, count);
     w.x = prepared, w.row_stride = s_.strides[0] * row_size();
     w.offsets = offsets_.data(), w.taps = taps;
     w.weights = reinterpret_cast<const float*>(weights_.bytes().data()) + output * taps;
@@ -81,11 +80,21 @@ class PlainConvolution final : public Kernel {
     for (Count o = 0; o < outputs_ && finish_.function; ++o) finish_.function(w.y + o * results, w.rows * w.columns);
   }
 
+  void prepare_rows(float* d, float* padded, const float* x, Count top, Count count) const {
+    if (s_.strides[1] != 2 || loops_.separate_padded == nullptr) {
+      for (Count r = 0; r < count; ++r) prepare(d + r * row_size(), padded, x, top + r);
+      return;
+    }
+    const Count first = std::clamp<Count>(-top, 0, count), last = std::clamp<Count>(s_.height - top, first, count);
+    std::fill_n(d, first * row_size(), 0.0f);
+    loops_.separate_padded(d + first * row_size(), row_size(), x + (top + first) * s_.width, last - first, s_.width,
+                           s_.pads_begin[1], phase_, floor_);
+    std::fill_n(d + last * row_size(), (count - last) * row_size(), 0.0f);
+  }
+
   // A row of the image with its padding, its columns separated by their remainders.
   void prepare(float* d, float* padded, const float* x, Count row) const {
     if (row < 0 || row >= s_.height) return void(std::fill_n(d, row_size(), 0.0f));
-    if (s_.strides[1] == 2 && loops_.separate_padded != nullptr)
-      return loops_.separate_padded(d, x + row * s_.width, s_.pads_begin[1], s_.width, phase_, floor_);
     float* const to = s_.strides[1] == 1 ? d : padded;
     const Count before = std::min(s_.pads_begin[1], row_size());
     const Count count = std::clamp<Count>(row_size() - before, 0, s_.width);
