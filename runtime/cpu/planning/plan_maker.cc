@@ -57,12 +57,19 @@ class PlanMaker final : public Planner {
   }
 
   ValueId narrow_source(ValueId value) const override {
-    const Chain* const read = only_read(value);
-    if (read == nullptr) return kNoValue;
-    const ValueId source = read->operands()[0];
-    const bool widens = byte_size(info(source).type) < byte_size(info(value).type);
-    const bool in_order = at_result_position(*read->element(), read->position(), info(value).sizes);
-    return widens && in_order && info(source).sizes == info(value).sizes ? source : kNoValue;
+    const auto converted = find_conversion(value);
+    if (!converted || info(converted->source).sizes != info(value).sizes) return kNoValue;
+    const Chain& read = *only_read(value);
+    return at_result_position(*read.element(), read.position(), info(value).sizes) ? converted->source : kNoValue;
+  }
+
+  std::optional<View> find_narrow_view(ValueId value) const {
+    if (const auto converted = find_conversion(value)) return converted;
+    auto result = view(value);  // of what was converted in its order
+    const ValueId narrow = result ? narrow_source(result->source) : kNoValue;
+    if (narrow == kNoValue) return std::nullopt;
+    result->source = narrow;
+    return result;
   }
 
   std::optional<SplitView> find_split_view(ValueId value) const {
@@ -76,6 +83,16 @@ class PlanMaker final : public Planner {
   }
 
  private:
+  // A view of the narrower value that was converted.
+  std::optional<View> find_conversion(ValueId value) const {
+    const Chain* const read = only_read(value);
+    if (read == nullptr) return std::nullopt;
+    const ValueId source = read->operands()[0];
+    if (byte_size(info(source).type) >= byte_size(info(value).type)) return std::nullopt;
+    const auto strides = planning::read_strides(*read->element(), read->position(), info(value).sizes, info(source).sizes);
+    return strides ? std::optional(View{source, strides->constant, strides->coefficients}) : std::nullopt;
+  }
+
   // The chain of a value that only has other places for the elements of one operand, and was not planned yet; null: it is none.
   const Chain* only_read(ValueId value) const {
     const auto found = copies_.find(value);
@@ -287,6 +304,10 @@ class PlanMaker final : public Planner {
 
 std::optional<SplitView> split_view(const Planner& planner, ValueId value) {
   return static_cast<const PlanMaker&>(planner).find_split_view(value);
+}
+
+std::optional<Planner::View> narrow_view(const Planner& planner, ValueId value) {
+  return static_cast<const PlanMaker&>(planner).find_narrow_view(value);
 }
 
 Plan make_plan(Graph graph, const PlanOptions& options) {

@@ -17,4 +17,7 @@ struct SplitView {
 // nullopt if the value is none, or its step was already planned. Implemented in plan_maker.cc.
 std::optional<SplitView> split_view(const Planner& planner, ValueId value);
 
+// As Planner::view, of floats whose elements are those of a value of 16 bits. Implemented in plan_maker.cc.
+std::optional<Planner::View> narrow_view(const Planner& planner, ValueId value);
+
 }  // namespace rewright::cpu

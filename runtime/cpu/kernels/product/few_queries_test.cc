@@ -70,8 +70,7 @@ TEST_CASE("attention of a few queries with keys that heads share") {
     const ValueId weights = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];
     const ValueId y = node(b.graph, "MatMul", {weights, v})[0];
     b.graph.add_output("y", b.pick(0, 1) ? b.transpose(y, {0, 2, 1, 3}) : y);
-    // Repeated keys are no step, nor those of 16 bits that one query reads.
-    if (size > 1 && width > 1 && (queries == 1 || !(short_keys || short_values))) CHECK(b.steps().size() == 1);
+    if (size > 1 && width > 1 && !(short_keys || short_values)) CHECK(b.steps().size() == 1);  // repeated keys are no step
     b.check();
   }
 }

@@ -344,31 +344,32 @@ class ProductPlan final : public NodePlan {
     if (of_k && of_v && (batch_axis(*of_k, k) != batch_axis(*of_v, v) || of_k->strides.inner != of_v->strides.inner))
       of_v.reset();
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
-    // Where the elements are: in which value, and at which strides.
-    const auto place = [&](const std::optional<SplitView>& split, ValueId value, Product& p, bool transposed) {
+    // Where the elements are: in which value, and at which strides; `narrow`: of 16 bits, if they are there.
+    const auto place = [&](const std::optional<SplitView>& split, ValueId value, Product& p, bool transposed, bool narrow) {
       const Sizes& sizes = planner.info(value).sizes;
-      const auto view = split ? std::nullopt : planner.view(value);
+      auto view = split ? std::nullopt : narrow ? narrow_view(planner, value) : std::nullopt;
+      if (!split && !view) view = planner.view(value);
       p.b.offset = split ? split->strides.address.constant : view ? view->offset : 0;
       set_strides(p, sizes,
                   split  ? split->strides.address.coefficients
                   : view ? view->strides
                          : plain_strides(sizes),
                   false, transposed);
-      return split ? split->source : view ? view->source : value;
+      const ValueId source = split ? split->source : view ? view->source : value;
+      const ValueId converted = split && narrow ? planner.narrow_source(source) : kNoValue;
+      return converted == kNoValue ? source : converted;
     };
-    const ValueId keys_in = place(of_k, k, p_, trans_b_), values_in = place(of_v, v, values, values_->transposed);
     // A few queries read keys and values in place, of 16 bits as well.
     const std::vector<float> factors = column_factors();
     const bool is_one_factor = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
-    const bool may_be_short =
-        p_.m < kWorthPacking && is_one_factor && (p_.b.rows == 1 || p_.k == 1) && (values.b.columns == 1 || values.n == 1);
-    DataType types[] = {DataType::kFloat, DataType::kFloat};
-    const auto store = [&](ValueId value, DataType& type) {
-      const ValueId narrow = may_be_short ? planner.narrow_source(value) : kNoValue;
-      if (narrow != kNoValue) type = planner.info(narrow).type;
-      inputs.push_back(planner.storage(narrow == kNoValue ? value : narrow, kPlain));
-    };
-    store(keys_in, types[0]), store(values_in, types[1]);
+    ValueId sources[2];
+    for (bool narrow = p_.m < kWorthPacking && is_one_factor;; narrow = false) {
+      sources[0] = place(of_k, k, p_, trans_b_, narrow), sources[1] = place(of_v, v, values, values_->transposed, narrow);
+      const bool in_place = (p_.b.rows == 1 || p_.k == 1) && (values.b.columns == 1 || values.n == 1);
+      if (!narrow || in_place) break;
+    }
+    const DataType types[] = {planner.info(sources[0]).type, planner.info(sources[1]).type};
+    for (const ValueId source : sources) inputs.push_back(planner.storage(source, kPlain));
     const auto lies = [](const Matrix& m, DataType type = DataType::kFloat) {
       return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns, type};
     };
