@@ -14,7 +14,7 @@ constexpr Count kTile = kLanes * kLanes;  // floats
 // Keys at a time: with their queries and sums in registers.
 constexpr Count kKeys = kLanes == 16 ? 4 : 2;
 
-// How keys and values are read.
+// Keys and values are read by one of these.
 struct Floats {
   using Element = float;
   static V lanes(const float* s) { return load(s); }

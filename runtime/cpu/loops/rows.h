@@ -79,8 +79,9 @@ struct RowLoops {
     float low, high;
   };
   void (*window_products)(const Windows& windows);
-  // Rows of `width` elements, not below `low`, with zeros around them from which `before` come first, their even and odd elements
-  // apart: d[r * d_stride + p * n + i] is element 2 * i + p of row r, p < 2 and i < n. Null: without vectors that have masks.
+  // Rows of `width` elements, not below `low`, with zeros around them from which `before` come first, their even and odd
+  // elements apart: d[r * d_stride + p * n + i] is element 2 * i + p of row r, p < 2 and i < n. Null: without vectors that have
+  // masks.
   void (*separate_padded)(float* d, Count d_stride, const float* s, Count rows, Count width, Count before, Count n, float low);
   // d[p * d_stride + i] = s[i * step + p] for p < step and i < n
   void (*separate)(float* d, Count d_stride, const float* s, Count step, Count n);

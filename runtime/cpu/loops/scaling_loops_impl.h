@@ -53,7 +53,7 @@ void scale_rows(float* d, const T* s, Count rows, Count n, const ScalingLoops::R
                  shift = _mm512_set1_ps(by.shift[r]);
     const auto scaled = [&](const T* x, __mmask16 lanes) {
       const __m512 y = (load_lanes(x, lanes) - center) * factor + shift;
-      // Of NaN the second operand.
+      // For NaN the result is the second operand.
       return _mm512_maskz_min_ps(lanes, high, _mm512_maskz_max_ps(lanes, low, y));
     };
     for (Count c = 0; c < whole; c += kLanes) _mm512_storeu_ps(d + c, scaled(s + c, 0xFFFF));

@@ -63,8 +63,8 @@ class Planner : public KnownValues {
   };
   // nullopt if the value is not a view, or its step was already planned.
   virtual std::optional<View> view(ValueId value) const = 0;
-  // The value of 16 bits whose elements these floats are, in the same order; kNoValue: there is none, or the conversion's step was
-  // already planned.
+  // The value of 16 bits whose elements these floats are, in the same order; kNoValue: there is none, or the conversion's step
+  // was already planned.
   virtual ValueId narrow_source(ValueId value) const = 0;
 
   // ---- Packed constants

@@ -65,7 +65,7 @@ void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Ele
   }
 }
 
-// Of columns: of a[i], a[n + i], ... for each i < n.
+// Reduces columns: a[i], a[n + i], ... for each i < n.
 template <class T, class M>
 void fold_columns(Reduction kind, T* d, const T* a, Count steps, Count n, const Elements<T, M>& loops) {
   switch (kind) {

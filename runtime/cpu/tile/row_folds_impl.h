@@ -159,7 +159,7 @@ inline V numbers_extreme(V x, V y) {
 #if REWRIGHT_VECTOR_BYTES > 16
 template <class T>
 constexpr bool kHasNumbersExtreme = std::is_floating_point_v<T>;
-// The same as F where nothing is NaN.
+// F, where nothing is NaN.
 template <class F>
 struct OfNumbers {
   template <class V>

@@ -344,7 +344,7 @@ class ProductPlan final : public NodePlan {
     if (of_k && of_v && (batch_axis(*of_k, k) != batch_axis(*of_v, v) || of_k->strides.inner != of_v->strides.inner))
       of_v.reset();
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
-    // Where the elements are: in which value, and at which strides; `narrow`: of 16 bits, if they are there.
+    // The value that holds the elements, and their strides; `narrow`: of 16 bits, if they are there.
     const auto place = [&](const std::optional<SplitView>& split, ValueId value, Product& p, bool transposed, bool narrow) {
       const Sizes& sizes = planner.info(value).sizes;
       auto view = split ? std::nullopt : narrow ? narrow_view(planner, value) : std::nullopt;
