@@ -81,10 +81,17 @@ Step related_term(const Joint& joint, ValueId a, const TensorType& type, const R
     case Relation::Kind::kReshaped:
       return term.finish(term.node("Reshape", {{"shape", type.shape}}, {leaf}));
     case Relation::Kind::kShifted: {
-      const PatternValue number = term.node(
-          "Fill", {{"value", Real(shift_to(type.type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
+      const PatternValue number =
+          term.node("Fill", {{"value", Real(shift_to(type.type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
       const PatternValue sum = term.node("Add", {}, {term.node("Cast", {{"to", DataType::kInt32}}, {leaf}), number});
       return term.finish(term.node("Cast", {{"to", type.type}}, {sum}));
+    }
+    case Relation::Kind::kBlocked: {
+      const PatternValue whole = from == type ? leaf : term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {leaf});
+      const PatternValue apart = term.node("Reshape", {{"shape", relation.apart}}, {whole});
+      const PatternValue moved =
+          term.node("Transpose", {{"perm", Indices(relation.perm.begin(), relation.perm.end())}}, {apart});
+      return term.finish(term.node("Reshape", {{"shape", type.shape}}, {moved}));
     }
     case Relation::Kind::kTransposed:
       break;
@@ -93,7 +100,35 @@ Step related_term(const Joint& joint, ValueId a, const TensorType& type, const R
 }
 
 RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::function<ValueId(const Step&)> add_value)
-    : joint_(joint), runs_(runs), add_value_(std::move(add_value)) {}
+    : joint_(joint), runs_(runs), add_value_(std::move(add_value)) {
+  const Graph& graph = joint.graph();
+  const auto maker = [&](ValueId id, std::string_view op) -> const Node* {
+    const Node* node = joint.producer(id) < 0 ? nullptr : graph.nodes()[static_cast<std::size_t>(joint.producer(id))].get();
+    return node && node->op && node->op->name() == op ? node : nullptr;
+  };
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Node* last = joint.is_of_second(id) ? maker(id, "Reshape") : nullptr;
+    const Node* moved = last ? maker(last->inputs[0], "Transpose") : nullptr;
+    const Node* first = moved ? maker(moved->inputs[0], "Reshape") : nullptr;
+    if (!first || !(graph.value(id).type.shape == graph.value(first->inputs[0]).type.shape)) continue;
+    Relation block{Relation::Kind::kBlocked, {}, graph.value(first->outputs[0]).type.shape};
+    for (const Index& axis : std::get<Indices>(moved->attributes[moved->op->field("perm").value()]))
+      block.perm.push_back(static_cast<std::size_t>(axis.value()));
+    std::vector<Relation>& known = blocks_[to_string(graph.value(id).type.shape)];
+    const bool is_new = std::none_of(known.begin(), known.end(), [&](const Relation& other) {
+      return other.perm == block.perm && other.apart == block.apart;
+    });
+    if (is_new) known.push_back(std::move(block));
+  }
+}
+
+std::vector<Relation> RelatedValues::relations_to(const TensorType& from, const TensorType& to) const {
+  std::vector<Relation> result = relations_between(from, to);
+  const auto blocks = blocks_.find(to_string(to.shape));
+  if (blocks != blocks_.end() && (from == to || filled_up(from, to)))
+    result.insert(result.end(), blocks->second.begin(), blocks->second.end());
+  return result;
+}
 
 // An equation about what is moved alone says nothing that one about its source does not say.
 bool RelatedValues::only_moves(ValueId b) const {
@@ -112,6 +147,8 @@ bool RelatedValues::agree(ValueId a, ValueId b, const Relation& relation) const 
       return samples.agree_reshaped(a, b);
     case Relation::Kind::kShifted:
       return samples.agree_shifted(a, b, shift_to(joint_.graph().value(b).type.type));
+    case Relation::Kind::kBlocked:
+      return samples.agree_moved(a, b);
     case Relation::Kind::kTransposed:
       break;
   }
@@ -127,7 +164,7 @@ std::vector<ValueId> RelatedValues::terms_for(ValueId b) {
     const Value& value = joint_.graph().value(a);
     if (joint_.is_constant(a) || !value.shape_known || joint_.defined_by(a) != a || !runs_.samples().has(a)) continue;
     const auto [relations, is_new] = by_type.try_emplace(to_string(value.type));
-    if (is_new) relations->second = relations_between(value.type, type);
+    if (is_new) relations->second = relations_to(value.type, type);
     const auto found = std::find_if(relations->second.begin(), relations->second.end(),
                                     [&](const Relation& relation) { return agree(a, b, relation); });
     if (found != relations->second.end()) sources.emplace_back(a, *found);

@@ -208,6 +208,13 @@ bool Samples::agree_transposed(ValueId a, ValueId b, const std::vector<std::size
   });
 }
 
+bool Samples::agree_moved(ValueId a, ValueId b) const {
+  return in_all_samples(a, b, [](const Summary& x, const Summary& y) {
+    return x.type == y.type && x.magnitude > 0 && has_same_sum(x.sum, y.sum, x.magnitude) &&
+           has_same_sum(x.magnitude, y.magnitude, x.magnitude) && has_same_sum(x.largest, y.largest, x.largest);
+  });
+}
+
 bool Samples::has(ValueId id) const { return !values_.empty() && values_[0].count(id) > 0; }
 
 bool Samples::is_zero(ValueId id) const {

@@ -42,6 +42,8 @@ class Samples {
   // May `b` be `a` plus a number, as integers of another type?
   bool agree_shifted(ValueId a, ValueId b, int number) const;
   bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
+  // May both have the same elements in another order, but for zeros?
+  bool agree_moved(ValueId a, ValueId b) const;
   bool has(ValueId id) const;
   bool is_zero(ValueId id) const;                       // in all samples
   std::optional<double> only_number(ValueId id) const;  // that all elements are in all samples

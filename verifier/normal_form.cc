@@ -454,7 +454,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
   if (e.kind == Kind::kSelect && arguments[0].empty()) return arguments[2];  // of a condition that never holds
   if (e.kind == Kind::kSelect) return apply_function("select", nullptr, arguments);
-  if (e.kind == Kind::kApply && e.function == &functions::is_nan) return {};  // real numbers are numbers
+  if (e.kind == Kind::kApply && e.function == &functions::is_nan) return {};                   // real numbers are numbers
   if (e.kind == Kind::kApply && e.function == &functions::nearest_float) return arguments[0];  // which are not rounded
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake on integers are different.

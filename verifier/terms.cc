@@ -150,8 +150,8 @@ void cancel_never_zero(Term& term) {
     if (f.kind != Factor::Kind::kFunction || f.name != "reciprocal" || f.arguments[0].size() != 1) return nullptr;
     const Term& t = f.arguments[0][0];
     const bool single = t.factors.size() == 1 && t.bound.empty() && t.guards.empty() && t.coefficient == Rational(1);
-    const bool is_never_zero = single && ((t.factors[0].law && t.factors[0].law->exponential) ||
-                                          number_of_bits(t.factors[0]).value_or(0) != 0);
+    const bool is_never_zero =
+        single && ((t.factors[0].law && t.factors[0].law->exponential) || number_of_bits(t.factors[0]).value_or(0) != 0);
     return is_never_zero ? &t.factors[0] : nullptr;
   };
   for (std::size_t i = 0; i < term.factors.size(); ++i) {

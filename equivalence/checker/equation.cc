@@ -144,7 +144,8 @@ class RuleWriter {
     input.shape.open = false;
     const DataType type = graph_.value(id).type.type;
     input.type = {TypePattern::Kind::kFixed, type, ""};
-    if (any_real_ != DataType::kUndefined && type == any_real_) input.type = {TypePattern::Kind::kReal, DataType::kUndefined, "T"};
+    if (any_real_ != DataType::kUndefined && type == any_real_)
+      input.type = {TypePattern::Kind::kReal, DataType::kUndefined, "T"};
     numbers_.emplace(id, static_cast<std::uint32_t>(rule_.inputs.size()));
     rule_.inputs.push_back(std::move(input));
   }

@@ -8,6 +8,7 @@
 #include "base/hash_mix.h"
 #include "equivalence/checker/constants.h"
 #include "equivalence/checker/equation.h"
+#include "equivalence/checker/one_form.h"
 #include "expressions/attributes.h"
 #include "graph/onnx/opaque_meaning.h"
 #include "graph/print.h"
@@ -49,103 +50,6 @@ std::string text_of(const Attributes& attributes) {
     }
   }
   return text;
-}
-
-// ONNX defines HardSwish by two other operators, with a float for 1 / 6, and so do tools that write it out.
-void add_hard_swish(Graph& result, const Node& node) {
-  const Operator &sigmoid = registry().get("HardSigmoid"), &product = registry().get("Mul");
-  Attributes attributes = sigmoid.defaults();
-  attributes.at(sigmoid.field("alpha").value()) = Real(static_cast<double>(1.0f / 6.0f));
-  attributes.at(sigmoid.field("beta").value()) = Real(0.5);
-  const ValueId factor = result.add_node(sigmoid, std::move(attributes), {node.inputs[0]}).at(0);
-  Node last = node;
-  last.op = &product, last.attributes = product.defaults(), last.inputs = {node.inputs[0], factor};
-  result.add_raw(std::move(last));
-}
-
-// Replaces absent inputs of a recurrent node by the zeros that they stand for.
-void add_with_zeros(Graph& result, const Node& node, const std::vector<ImplicitZeros>& zeros) {
-  const Operator& fill = registry().get("Fill");
-  Node complete = node;
-  for (const ImplicitZeros& z : zeros) {
-    Attributes attributes = fill.defaults();
-    attributes.at(fill.field("value").value()) = Real(0);
-    attributes.at(fill.field("shape").value()) = z.type.shape;
-    attributes.at(fill.field("type").value()) = z.type.type;
-    if (complete.inputs.size() <= z.input) complete.inputs.resize(z.input + 1, kNoValue);
-    complete.inputs[z.input] = result.add_node(fill, std::move(attributes), {}).at(0);
-  }
-  result.add_raw(std::move(complete));
-}
-
-const Node* made_by(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id, std::string_view op) {
-  const Node* node = producers[id] < 0 ? nullptr : graph.nodes()[static_cast<std::size_t>(producers[id])].get();
-  return node && node->op && node->op->name() == op ? node : nullptr;
-}
-
-bool is_inverse(const Indices& forth, const Indices& back) {
-  bool inverse = forth.size() == back.size();
-  for (std::size_t k = 0; inverse && k < back.size(); ++k)
-    inverse = back[k].is_constant() && forth.at(static_cast<std::size_t>(back[k].value())) == Index(k);
-  return inverse;
-}
-
-// Channels in blocks that are joined and taken out of the blocks: what was put into blocks, joined. Parts are whole blocks, so
-// that a Reshape that keeps the first axis and what stands behind the second one of all parts is one of each part.
-std::optional<std::vector<ValueId>> joined_channels(const Graph& graph, const std::vector<std::int32_t>& producers,
-                                                    const Node& last) {
-  const auto shape = [&](ValueId id) -> const Indices& { return graph.value(id).type.shape; };
-  const auto keep_all_but_second = [](const Indices& x, const Indices& y) {
-    return x.size() >= 2 && x.size() == y.size() && x[0] == y[0] && std::equal(x.begin() + 2, x.end(), y.begin() + 2);
-  };
-  const auto perm = [](const Node& node) -> const Indices& {
-    return std::get<Indices>(node.attributes[node.op->field("perm").value()]);
-  };
-  const Node* out = last.op && last.op->name() == "Reshape" ? made_by(graph, producers, last.inputs[0], "Transpose") : nullptr;
-  const Node* apart = out ? made_by(graph, producers, out->inputs[0], "Reshape") : nullptr;
-  const Node* concat = apart ? made_by(graph, producers, apart->inputs[0], "Concat") : nullptr;
-  if (!concat || !(std::get<Index>(concat->attributes[concat->op->field("axis").value()]) == Index(1)) ||
-      perm(*out).size() < 2 || !(perm(*out)[0] == Index(0)) || !(perm(*out)[1] == Index(1)))
-    return std::nullopt;
-  std::vector<ValueId> parts;
-  for (const ValueId id : concat->inputs) {
-    const Node* joined = made_by(graph, producers, id, "Reshape");
-    const Node* in = joined ? made_by(graph, producers, joined->inputs[0], "Transpose") : nullptr;
-    const Node* first = in ? made_by(graph, producers, in->inputs[0], "Reshape") : nullptr;
-    if (!first || !is_inverse(perm(*in), perm(*out)) || !keep_all_but_second(shape(apart->outputs[0]), shape(in->outputs[0])) ||
-        !keep_all_but_second(shape(last.outputs[0]), shape(first->inputs[0])) || !(shape(id)[0] == shape(last.outputs[0])[0]) ||
-        !(shape(apart->outputs[0])[0] == shape(last.outputs[0])[0]))
-      return std::nullopt;
-    parts.push_back(first->inputs[0]);
-  }
-  return parts;
-}
-
-// The graph with what tools write in two ways in one of them.
-Graph with_functions(const Graph& graph) {
-  const Operator* const whole = registry().find("HardSwish");
-  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
-  const std::vector<std::int32_t> producers = graph.producers();
-  Graph result = graph;
-  result.drop_nodes_from(0);
-  for (const auto& node : nodes) {
-    if (auto parts = joined_channels(graph, producers, *node)) {
-      const Operator& concat = registry().get("Concat");
-      Node joined = *node;
-      joined.op = &concat, joined.attributes = concat.defaults(), joined.inputs = std::move(*parts);
-      joined.attributes.at(concat.field("axis").value()) = Index(1);
-      result.add_raw(std::move(joined));
-      continue;
-    }
-    const std::vector<ImplicitZeros> zeros = implicit_zeros(graph, *node);
-    if (node->op == whole)
-      add_hard_swish(result, *node);
-    else if (!zeros.empty())
-      add_with_zeros(result, *node, zeros);
-    else
-      result.add_shared(node);
-  }
-  return result;
 }
 
 // Integers whose elements are known for all inputs are constants: the size of an axis, read from a shape.
@@ -194,7 +98,7 @@ Graph with_computed_integers(Graph graph) {
 }  // namespace
 
 Joint::Joint(const Graph& a, const Graph& b, const NameMap& names)
-    : graph_(with_computed_integers(with_known_integers(with_functions(a)))) {
+    : graph_(with_computed_integers(with_known_integers(with_one_form(a)))) {
   first_values_ = graph_.value_count();
   first_nodes_ = graph_.nodes().size();
   const std::set<std::string> known = [&] {
@@ -208,7 +112,7 @@ Joint::Joint(const Graph& a, const Graph& b, const NameMap& names)
   for (const auto& [from, to] : names)
     for (const std::string& name : {from, to})
       if (!known.count(name)) throw Error(ErrorCode::kUsage, "no input or output is called \"" + name + "\"", "--map");
-  const Graph second = in_sizes_of_first(with_computed_integers(with_known_integers(with_functions(b))), names);
+  const Graph second = in_sizes_of_first(with_computed_integers(with_known_integers(with_one_form(b))), names);
   take_second(second, names);
   match_outputs(b, names);
   number_nodes(second);
@@ -332,6 +236,7 @@ void Joint::number_nodes(const Graph& b) {
                    .first->second;
     }
     kinds_.push_back(kind);
+    if (node.op && node.op->name() == "Reshape") undone_.push_back(n);
     for (const ValueId id : node.inputs)
       if (id != kNoValue) users_[id].push_back(n);
     pending_.push_back(n);
@@ -362,20 +267,27 @@ void Joint::merge_known_values() {
 
 // Channels put into blocks and taken out again: Reshape, Transpose, Reshape, and the same backwards. A Reshape keeps the order
 // of elements, so that two of them in the middle are none if the sizes are the same, and then the permutations cancel.
-void Joint::merge_undone_blocks() {
+bool Joint::merge_undone_blocks() {
   const std::size_t perm = registry().get("Transpose").field("perm").value();
   const auto shape = [&](ValueId id) -> const Indices& { return graph_.value(id).type.shape; };
-  for (const auto& last : graph_.nodes()) {
-    if (!last->op || last->op->name() != "Reshape") continue;
-    const Node* out = made_by(graph_, producers_, last->inputs[0], "Transpose");
-    const Node* apart = out ? made_by(graph_, producers_, out->inputs[0], "Reshape") : nullptr;
-    const Node* joined = apart ? made_by(graph_, producers_, apart->inputs[0], "Reshape") : nullptr;
-    const Node* in = joined ? made_by(graph_, producers_, joined->inputs[0], "Transpose") : nullptr;
-    const Node* first = in ? made_by(graph_, producers_, in->inputs[0], "Reshape") : nullptr;
-    if (first && shape(apart->outputs[0]) == shape(in->outputs[0]) && shape(last->outputs[0]) == shape(first->inputs[0]) &&
-        is_inverse(std::get<Indices>(in->attributes[perm]), std::get<Indices>(out->attributes[perm])))
-      merge(first->inputs[0], last->outputs[0]);
-  }
+  const auto made_by = [&](ValueId id, const Operator* op) -> const Node* {
+    const std::int32_t position = producers_[defined_by(id)];
+    const Node* node = position < 0 ? nullptr : graph_.nodes()[static_cast<std::size_t>(position)].get();
+    return node && node->op == op ? node : nullptr;
+  };
+  const Operator *reshape = registry().find("Reshape"), *transpose = registry().find("Transpose");
+  return std::erase_if(undone_, [&](std::uint32_t position) {
+           const Node& last = *graph_.nodes()[position];
+           const Node* out = made_by(last.inputs[0], transpose);
+           const Node* apart = out ? made_by(out->inputs[0], reshape) : nullptr;
+           const Node* joined = apart ? made_by(apart->inputs[0], reshape) : nullptr;
+           const Node* in = joined ? made_by(joined->inputs[0], transpose) : nullptr;
+           const Node* first = in ? made_by(in->inputs[0], reshape) : nullptr;
+           return first && shape(apart->outputs[0]) == shape(in->outputs[0]) &&
+                  shape(last.outputs[0]) == shape(first->inputs[0]) &&
+                  is_inverse(std::get<Indices>(in->attributes[perm]), std::get<Indices>(out->attributes[perm])) &&
+                  merge(first->inputs[0], last.outputs[0]);
+         }) > 0;
 }
 
 std::int64_t Joint::rank(ValueId id) const {
@@ -483,7 +395,8 @@ void Joint::close() {
 
 bool Joint::unite(ValueId a, ValueId b) {
   if (!merge(a, b)) return false;
-  close();
+  do close();
+  while (merge_undone_blocks());
   return true;
 }
 
@@ -535,7 +448,8 @@ bool Joint::explain(ValueId constant, ValueId term) {
   return unite(constant, term);
 }
 
-// Each constant is explained once. One of the first model only by numbers, or by constants that will not be explained by others.
+// Each constant is explained once. One of the first model only by numbers, or by constants that will not be explained by
+// others.
 bool Joint::may_explain(ValueId constant, ValueId term) const {
   if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
   if (!is_known(constant) || of_numbers_[term]) return true;

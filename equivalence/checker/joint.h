@@ -75,7 +75,7 @@ class Joint {
   void number_nodes(const Graph& b);
   std::uint32_t kind_of(const Node& node, const std::string& meaning);
   void merge_known_values();
-  void merge_undone_blocks();
+  bool merge_undone_blocks();  // true if there were some
   void enter(std::uint32_t position);
   void merge_results(const Node& node, const Node& other);
   void close();
@@ -103,6 +103,7 @@ class Joint {
   std::map<std::string, std::uint32_t> kind_numbers_;
   NodeTable table_;
   std::vector<std::uint32_t> pending_;  // positions to enter again
+  std::vector<std::uint32_t> undone_;   // positions of a Reshape that may take channels out of blocks
 };
 
 }  // namespace rewright::equivalence
