@@ -1,6 +1,7 @@
 #include "equivalence/related_values.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/error.h"
@@ -114,11 +115,19 @@ RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::fu
     Relation block{Relation::Kind::kBlocked, {}, graph.value(first->outputs[0]).type.shape};
     for (const Index& axis : std::get<Indices>(moved->attributes[moved->op->field("perm").value()]))
       block.perm.push_back(static_cast<std::size_t>(axis.value()));
+    // What takes them out of blocks tells how they came in.
+    Relation inverse{Relation::Kind::kBlocked, std::vector<std::size_t>(block.perm.size()), {}};
+    for (std::size_t k = 0; k < block.perm.size(); ++k) {
+      inverse.perm[block.perm[k]] = k;
+      inverse.apart.push_back(block.apart.at(block.perm[k]));
+    }
     std::vector<Relation>& known = blocks_[to_string(graph.value(id).type.shape)];
-    const bool is_new = std::none_of(known.begin(), known.end(), [&](const Relation& other) {
-      return other.perm == block.perm && other.apart == block.apart;
-    });
-    if (is_new) known.push_back(std::move(block));
+    for (Relation& way : std::array{std::move(block), std::move(inverse)}) {
+      const bool is_new = std::none_of(known.begin(), known.end(), [&](const Relation& other) {
+        return other.perm == way.perm && other.apart == way.apart;
+      });
+      if (is_new) known.push_back(std::move(way));
+    }
   }
 }
 

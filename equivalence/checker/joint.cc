@@ -270,24 +270,40 @@ void Joint::merge_known_values() {
 bool Joint::merge_undone_blocks() {
   const std::size_t perm = registry().get("Transpose").field("perm").value();
   const auto shape = [&](ValueId id) -> const Indices& { return graph_.value(id).type.shape; };
-  const auto made_by = [&](ValueId id, const Operator* op) -> const Node* {
+  const Maker made_by = [&](ValueId id, std::string_view op) -> const Node* {
     const std::int32_t position = producers_[defined_by(id)];
     const Node* node = position < 0 ? nullptr : graph_.nodes()[static_cast<std::size_t>(position)].get();
-    return node && node->op == op ? node : nullptr;
+    return node && node->op && node->op->name() == op ? node : nullptr;
   };
-  const Operator *reshape = registry().find("Reshape"), *transpose = registry().find("Transpose");
   return std::erase_if(undone_, [&](std::uint32_t position) {
            const Node& last = *graph_.nodes()[position];
-           const Node* out = made_by(last.inputs[0], transpose);
-           const Node* apart = out ? made_by(out->inputs[0], reshape) : nullptr;
-           const Node* joined = apart ? made_by(apart->inputs[0], reshape) : nullptr;
-           const Node* in = joined ? made_by(joined->inputs[0], transpose) : nullptr;
-           const Node* first = in ? made_by(in->inputs[0], reshape) : nullptr;
-           return first && shape(apart->outputs[0]) == shape(in->outputs[0]) &&
-                  shape(last.outputs[0]) == shape(first->inputs[0]) &&
-                  is_inverse(std::get<Indices>(in->attributes[perm]), std::get<Indices>(out->attributes[perm])) &&
-                  merge(first->inputs[0], last.outputs[0]);
+           const Node* out = made_by(last.inputs[0], "Transpose");
+           const Node* apart = out ? made_by(out->inputs[0], "Reshape") : nullptr;
+           const Node* joined = apart ? made_by(apart->inputs[0], "Reshape") : nullptr;
+           const Node* in = joined ? made_by(joined->inputs[0], "Transpose") : nullptr;
+           const Node* first = in ? made_by(in->inputs[0], "Reshape") : nullptr;
+           if (first && shape(apart->outputs[0]) == shape(in->outputs[0]) &&
+               shape(last.outputs[0]) == shape(first->inputs[0]) &&
+               is_inverse(std::get<Indices>(in->attributes[perm]), std::get<Indices>(out->attributes[perm])))
+             return merge(first->inputs[0], last.outputs[0]);
+           const auto parts = joined_channels(graph_, made_by, last);
+           const ValueId whole = parts ? concat_of(*parts) : kNoValue;
+           return whole != kNoValue && merge(whole, last.outputs[0]);
          }) > 0;
+}
+
+// A Concat along axis 1 of these values; kNoValue if none is there.
+ValueId Joint::concat_of(const std::vector<ValueId>& parts) const {
+  const Operator& concat = registry().get("Concat");
+  const std::size_t axis = concat.field("axis").value();
+  for (const std::uint32_t position : users_[find(parts.at(0))]) {
+    const Node& node = *graph_.nodes()[position];
+    if (node.op == &concat && std::get<Index>(node.attributes[axis]) == Index(1) &&
+        std::equal(node.inputs.begin(), node.inputs.end(), parts.begin(), parts.end(),
+                   [&](ValueId x, ValueId y) { return equal(x, y); }))
+      return node.outputs[0];
+  }
+  return kNoValue;
 }
 
 std::int64_t Joint::rank(ValueId id) const {

@@ -76,6 +76,7 @@ class Joint {
   std::uint32_t kind_of(const Node& node, const std::string& meaning);
   void merge_known_values();
   bool merge_undone_blocks();  // true if there were some
+  ValueId concat_of(const std::vector<ValueId>& parts) const;
   void enter(std::uint32_t position);
   void merge_results(const Node& node, const Node& other);
   void close();

@@ -40,42 +40,6 @@ void add_with_zeros(Graph& result, const Node& node, const std::vector<ImplicitZ
   result.add_raw(std::move(complete));
 }
 
-const Node* made_by(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id, std::string_view op) {
-  const Node* node = producers[id] < 0 ? nullptr : graph.nodes()[static_cast<std::size_t>(producers[id])].get();
-  return node && node->op && node->op->name() == op ? node : nullptr;
-}
-
-// Channels in blocks that are joined and taken out of the blocks: what was put into blocks, joined. Parts are whole blocks, so
-// that a Reshape that keeps the first axis and what stands behind the second one of all parts is one of each part.
-std::optional<std::vector<ValueId>> joined_channels(const Graph& graph, const std::vector<std::int32_t>& producers,
-                                                    const Node& last) {
-  const auto shape = [&](ValueId id) -> const Indices& { return graph.value(id).type.shape; };
-  const auto keep_all_but_second = [](const Indices& x, const Indices& y) {
-    return x.size() >= 2 && x.size() == y.size() && x[0] == y[0] && std::equal(x.begin() + 2, x.end(), y.begin() + 2);
-  };
-  const auto perm = [](const Node& node) -> const Indices& {
-    return std::get<Indices>(node.attributes[node.op->field("perm").value()]);
-  };
-  const Node* out = last.op && last.op->name() == "Reshape" ? made_by(graph, producers, last.inputs[0], "Transpose") : nullptr;
-  const Node* apart = out ? made_by(graph, producers, out->inputs[0], "Reshape") : nullptr;
-  const Node* concat = apart ? made_by(graph, producers, apart->inputs[0], "Concat") : nullptr;
-  if (!concat || !(std::get<Index>(concat->attributes[concat->op->field("axis").value()]) == Index(1)) ||
-      perm(*out).size() < 2 || !(perm(*out)[0] == Index(0)) || !(perm(*out)[1] == Index(1)))
-    return std::nullopt;
-  std::vector<ValueId> parts;
-  for (const ValueId id : concat->inputs) {
-    const Node* joined = made_by(graph, producers, id, "Reshape");
-    const Node* in = joined ? made_by(graph, producers, joined->inputs[0], "Transpose") : nullptr;
-    const Node* first = in ? made_by(graph, producers, in->inputs[0], "Reshape") : nullptr;
-    if (!first || !is_inverse(perm(*in), perm(*out)) || !keep_all_but_second(shape(apart->outputs[0]), shape(in->outputs[0])) ||
-        !keep_all_but_second(shape(last.outputs[0]), shape(first->inputs[0])) || !(shape(id)[0] == shape(last.outputs[0])[0]) ||
-        !(shape(apart->outputs[0])[0] == shape(last.outputs[0])[0]))
-      return std::nullopt;
-    parts.push_back(first->inputs[0]);
-  }
-  return parts;
-}
-
 }  // namespace
 
 bool is_inverse(const Indices& forth, const Indices& back) {
@@ -85,14 +49,46 @@ bool is_inverse(const Indices& forth, const Indices& back) {
   return inverse;
 }
 
+std::optional<std::vector<ValueId>> joined_channels(const Graph& graph, const Maker& made_by, const Node& last) {
+  const auto shape = [&](ValueId id) -> const Indices& { return graph.value(id).type.shape; };
+  const auto keep_all_but_second = [](const Indices& x, const Indices& y) {
+    return x.size() >= 2 && x.size() == y.size() && x[0] == y[0] && std::equal(x.begin() + 2, x.end(), y.begin() + 2);
+  };
+  const auto perm = [](const Node& node) -> const Indices& {
+    return std::get<Indices>(node.attributes[node.op->field("perm").value()]);
+  };
+  const Node* out = last.op && last.op->name() == "Reshape" ? made_by(last.inputs[0], "Transpose") : nullptr;
+  const Node* apart = out ? made_by(out->inputs[0], "Reshape") : nullptr;
+  const Node* concat = apart ? made_by(apart->inputs[0], "Concat") : nullptr;
+  if (!concat || !(std::get<Index>(concat->attributes[concat->op->field("axis").value()]) == Index(1)) ||
+      perm(*out).size() < 2 || !(perm(*out)[0] == Index(0)) || !(perm(*out)[1] == Index(1)))
+    return std::nullopt;
+  std::vector<ValueId> parts;
+  for (const ValueId id : concat->inputs) {
+    const Node* joined = made_by(id, "Reshape");
+    const Node* in = joined ? made_by(joined->inputs[0], "Transpose") : nullptr;
+    const Node* first = in ? made_by(in->inputs[0], "Reshape") : nullptr;
+    if (!first || !is_inverse(perm(*in), perm(*out)) || !keep_all_but_second(shape(apart->outputs[0]), shape(in->outputs[0])) ||
+        !keep_all_but_second(shape(last.outputs[0]), shape(first->inputs[0])) || !(shape(id)[0] == shape(last.outputs[0])[0]) ||
+        !(shape(apart->outputs[0])[0] == shape(last.outputs[0])[0]))
+      return std::nullopt;
+    parts.push_back(first->inputs[0]);
+  }
+  return parts;
+}
+
 Graph with_one_form(const Graph& graph) {
   const Operator* const whole = registry().find("HardSwish");
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   const std::vector<std::int32_t> producers = graph.producers();
+  const Maker made_by = [&](ValueId id, std::string_view op) {
+    const Node* node = producers[id] < 0 ? nullptr : nodes[static_cast<std::size_t>(producers[id])].get();
+    return node && node->op && node->op->name() == op ? node : nullptr;
+  };
   Graph result = graph;
   result.drop_nodes_from(0);
   for (const auto& node : nodes) {
-    if (auto parts = joined_channels(graph, producers, *node)) {
+    if (auto parts = joined_channels(graph, made_by, *node)) {
       const Operator& concat = registry().get("Concat");
       Node joined = *node;
       joined.op = &concat, joined.attributes = concat.defaults(), joined.inputs = std::move(*parts);
