@@ -363,4 +363,89 @@ TEST_CASE("terms over a value have the type that they are made for", "[sampling]
   CHECK(tried > 50);
 }
 
+namespace {
+
+// A convolution of quantized elements: between DequantizeLinear and QuantizeLinear, and as one operator on unsigned elements.
+Models quantized_convolution(const std::string& bias_scale, const std::string& weight_scale) {
+  const std::string io = "agraph (float[1, 2, 5, 5] x) => (float[1, 3, 4, 4] y) ";
+  const std::string weights =
+      "float s = {0.0503}, int8[3, 2, 2, 2] w = {1, -2, 3, 4, 5, -6, 7, 8, 9, -10, 11, 12, -13, 14, 15, 16, 17, 18, -19, 20, "
+      "21, "
+      "22, "
+      "23, 24}, float" +
+      weight_scale + ", int8" + (weight_scale.starts_with("[") ? "[3] u = {0, 0, 0}" : " u = {0}") +
+      ", int32[3] b = {1000, -500, 20}, float q = {0.0411}";
+  const std::string unsigned_one =
+      "{ a = QuantizeLinear(x, s, z) c = QLinearConv<pads = [0, 0, 0, 0]>(a, s, z, w, t, u, q, p, b) y = DequantizeLinear(c, "
+      "q, p) }";
+  return {io + "<" + weights + ", int8 z = {-5}, int8 p = {-128}, float" + bias_scale +
+              ", int32 v = {0}> { a = QuantizeLinear(x, s, z) d = DequantizeLinear(a, s, z) e = DequantizeLinear<axis = 0>(w, "
+              "t, u) "
+              "f = DequantizeLinear<axis = 0>(b, r" +
+              (bias_scale.starts_with("[3]") ? "" : ", v") +
+              ") c = Conv(d, e, f) k = Relu(c) g = QuantizeLinear(k, q, p) y = DequantizeLinear(g, q, p) }",
+          io + "<" + weights + ", uint8 z = {123}, uint8 p = {0}> " + unsigned_one,
+          io + "<" + weights + ", uint8 z = {122}, uint8 p = {0}> " + unsigned_one};
+}
+
+}  // namespace
+
+TEST_CASE("prove: quantized elements that became unsigned, with a bias of their scale") {
+  require_certified(quantized_convolution(" r = {0.00104121}", " t = {0.0207}"));
+  require_certified(quantized_convolution("[1] r = {0.00104121}", " t = {0.0207}"));
+  require_certified(quantized_convolution("[3] r = {0.00104121, 0.00050803, 0.00026659}", "[3] t = {0.0207, 0.0101, 0.0053}"));
+  const Models wrong = quantized_convolution(" r = {0.00105}", " t = {0.0207}");
+  CHECK(Certified(wrong.a, wrong.b, 17).result().verdict != Verdict::kProved);
+}
+
+TEST_CASE("prove: pools and moves of quantized elements") {
+  const std::string io = "agraph (float[1, 2, 6, 6] x) => (float[1, 3, 3, 2] y) <float s = {0.05}, ";
+  const std::string reals =
+      "{ a = QuantizeLinear(x, s, z) d = DequantizeLinear(a, s, z) m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(d) "
+      "g = QuantizeLinear(m, s, z) h = DequantizeLinear(g, s, z) y = Transpose<perm = [0, 2, 3, 1]>(h) }";
+  const std::string integers =
+      "{ a = QuantizeLinear(x, s, z) m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(a) "
+      "t = Transpose<perm = [0, 2, 3, 1]>(m) y = DequantizeLinear(t, s, z) }";
+  require_certified({io + "int8 z = {-5}> " + reals, io + "uint8 z = {123}> " + integers, io + "uint8 z = {100}> " + integers});
+}
+
+TEST_CASE("prove: operators on channels in blocks") {
+  const std::string io = "agraph (float[1, 8, 2, 3] x, float[1, 8, 2, 3] v) => (float[1, ";
+  const std::string sizes = ", 2, 3] y) <int64[5] apart = {1, 2, 4, 2, 3}, int64[4] one = {1, 8, 2, 3}, int64[5] more = {1, ";
+  const auto block = [](const std::string& from, const std::string& to) {
+    return from + "1 = Reshape(" + from + ", apart) " + from + "2 = Transpose<perm = [0, 1, 3, 4, 2]>(" + from + "1) " + to +
+           " = Reshape(" + from + "2, one) ";
+  };
+  const std::string plain = "f = Reshape(m, more) g = Transpose<perm = [0, 1, 4, 2, 3]>(f) h = Reshape(g, all) y = Relu(h) }";
+  const std::string one = io + "8" + sizes + "2, 2, 3, 4}, int64[4] all = {1, 8, 2, 3}> { ";
+  const auto on_blocks = [&](const std::string& op) { return one + block("x", "p") + block("v", "q") + op + plain; };
+  require_certified({one + "t = Tanh(x) m = Mul(t, v) y = Relu(m) }", on_blocks("t = Tanh(p) m = Mul(t, q) "),
+                     on_blocks("t = Tanh(q) m = Mul(t, p) ")});
+  const std::string joined = io + "16" + sizes + "4, 2, 3, 4}, int64[4] all = {1, 16, 2, 3}> { ";
+  const auto in_blocks = [&](const std::string& parts) {
+    return joined + block("x", "p") + block("v", "q") + "t = Tanh(p) m = Concat<axis = 1>(" + parts + ") " + plain;
+  };
+  require_certified({joined + "t = Tanh(x) m = Concat<axis = 1>(t, v) y = Relu(m) }", in_blocks("t, q"), in_blocks("q, t")});
+}
+
+TEST_CASE("prove: constants of the first model do not explain one another in a circle") {
+  const std::string text =
+      "agraph (float[2] x) => (float[2] y) <float s = {0.05}, float t = {0.02}, float r = {0.001}> "
+      "{ a = Mul(x, s) b = Mul(a, t) y = Mul(b, r) }";
+  const Graph graph = testing::import_text(text);
+  Joint joint(graph, graph, {});
+  const auto named = [&](const std::string& name) {
+    ValueId id = 0;
+    while (joint.graph().value(id).name != name) ++id;
+    return id;
+  };
+  const auto term = [&](const char* op, const char* x, const char* y) {
+    return joint.add_term(registry().get(op), registry().get(op).defaults(), {named(x), named(y)});
+  };
+  CHECK(joint.explain(named("r"), term("Mul", "s", "t")));
+  CHECK(!joint.explain(named("s"), term("Div", "r", "t")));
+  CHECK(!joint.explain(named("t"), term("Sub", "s", "s")));
+  CHECK(!joint.explain(named("r"), term("Mul", "t", "s")));
+}
+
 }  // namespace rewright::equivalence

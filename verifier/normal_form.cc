@@ -280,8 +280,10 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
     case Kind::kRead:
       return read(*e, scope);
     case Kind::kAdd:
+      note_wrapping(*e, scope);
       return joined(element(e->arguments[0], scope), element(e->arguments[1], scope));
     case Kind::kMultiply:
+      note_wrapping(*e, scope);
       return without_ratios(product(element(e->arguments[0], scope), element(e->arguments[1], scope)));
     case Kind::kDivide: {
       const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
@@ -306,6 +308,15 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
       return choose(*e, scope);
   }
   return {};
+}
+
+// Integers of 8 bits wrap around.
+void Normalizer::note_wrapping(const ElementNode& e, const Scope& scope) {
+  const auto is_narrow = [&](const PatternValue& v) {
+    return v.kind != PatternValue::Kind::kAbsent && is_integer(type_of(side_, v).type) && byte_size(type_of(side_, v).type) < 2;
+  };
+  const auto& inputs = scope.node.inputs;
+  may_wrap_ = may_wrap_ || (e.scalar == Scalar::kInteger && std::any_of(inputs.begin(), inputs.end(), is_narrow));
 }
 
 std::optional<Sum> Normalizer::read_by_cases(const ElementNode& e, Scope& scope) {
@@ -533,7 +544,8 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
     return result;
   }
   drop_repeated(elements);
-  drop_undecisive(elements, side_.inputs, [this](const std::vector<MaximumElement>& some) { return is_never_empty(some); });
+  drop_undecisive(elements, side_.inputs, may_wrap_,
+                  [this](const std::vector<MaximumElement>& some) { return is_never_empty(some); });
   if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
   if (const auto fewer = of_lattice(elements)) return *fewer;
   const bool only_zeros =

@@ -76,6 +76,7 @@ class Normalizer {
   std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
   bool is_never_empty(const std::vector<MaximumElement>& elements);
   bool is_integer_sum(const Sum& sum);
+  void note_wrapping(const ElementNode& e, const Scope& scope);
   bool is_positive(const Factor& factor);
   Sum maximum(std::vector<MaximumElement> elements);
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
@@ -98,6 +99,7 @@ class Normalizer {
   Contents& contents_;
   std::map<const ElementNode*, Sum> chosen_;  // values of elements that are positions, in the present case
   bool positions_are_inside_;
+  bool may_wrap_ = false;  // a sum of integers of 8 bits was computed as such
   unsigned partial_ = 0;
 };
 

@@ -39,8 +39,8 @@ std::optional<Rational> plus(const std::optional<Rational>& a, const std::option
 
 class Ranges {
  public:
-  Ranges(const std::vector<TensorType>& inputs, const NeverEmpty& is_never_empty)
-      : inputs_(inputs), is_never_empty_(is_never_empty) {}
+  Ranges(const std::vector<TensorType>& inputs, bool may_wrap, const NeverEmpty& is_never_empty)
+      : inputs_(inputs), may_wrap_(may_wrap), is_never_empty_(is_never_empty) {}
 
   Range of(const Sum& sum) const {
     Range result{Rational(0), Rational(0)};
@@ -73,13 +73,14 @@ class Ranges {
     if (!is_unconditional(t) || t.factors.size() > 1) return {};
     if (t.factors.empty()) return {t.coefficient, t.coefficient};
     const Range range = of(t.factors[0]);
-    if (t.coefficient.numerator() > 0) return {times(range.low, t.coefficient), times(range.high, t.coefficient)};
-    return {times(range.high, t.coefficient), times(range.low, t.coefficient)};
+    const bool is_positive = t.coefficient.numerator() > 0;
+    return {times(is_positive ? range.low : range.high, t.coefficient),
+            times(is_positive ? range.high : range.low, t.coefficient)};
   }
 
   Range of(const Factor& f) const {
     if (f.kind == Factor::Kind::kMaximum) return of(f.elements);
-    if (f.kind != Factor::Kind::kAccess) return {};
+    if (f.kind != Factor::Kind::kAccess || may_wrap_) return {};
     switch (inputs_.at(f.input).type) {
       case DataType::kInt8:
         return {Rational(-128), Rational(127)};
@@ -93,6 +94,7 @@ class Ranges {
   }
 
   const std::vector<TensorType>& inputs_;
+  const bool may_wrap_;
   const NeverEmpty& is_never_empty_;
 };
 
@@ -218,14 +220,14 @@ bool is_integral(const Sum& sum, const std::vector<TensorType>& inputs, const Ne
   });
 }
 
-void drop_undecisive(std::vector<MaximumElement>& elements, const std::vector<TensorType>& inputs,
+void drop_undecisive(std::vector<MaximumElement>& elements, const std::vector<TensorType>& inputs, bool may_wrap,
                      const NeverEmpty& is_never_empty) {
   if (elements.size() < 2) return;
   const auto is_number = [](const MaximumElement& e) { return is_unconditional(e) && number(e.value).has_value(); };
   const auto found = std::find_if(elements.begin(), elements.end(), is_number);
   if (found == elements.end()) return;
   try {
-    const Ranges ranges(inputs, is_never_empty);
+    const Ranges ranges(inputs, may_wrap, is_never_empty);
     const Rational limit = number(found->value).value();
     std::vector<MaximumElement> others;
     for (const MaximumElement& e : elements) {

@@ -20,8 +20,9 @@ using NeverEmpty = std::function<bool(const std::vector<MaximumElement>&)>;
 bool is_integral(const Factor& factor, const std::vector<TensorType>& inputs);
 bool is_integral(const Sum& sum, const std::vector<TensorType>& inputs, const NeverEmpty& is_never_empty);
 
-// Removes numbers that another element is never below, and elements that are never above a number.
-void drop_undecisive(std::vector<MaximumElement>& elements, const std::vector<TensorType>& inputs,
+// Removes numbers that another element is never below, and elements that are never above a number. `may_wrap`: integers of 8
+// bits were added or multiplied as such, so that the range of their type says nothing of a sum.
+void drop_undecisive(std::vector<MaximumElement>& elements, const std::vector<TensorType>& inputs, bool may_wrap,
                      const NeverEmpty& is_never_empty);
 
 // Terms with equal factors become one, and numbers are taken out of maxima: max(x - 5, -128) is max(x + 123, 0) - 128. One form

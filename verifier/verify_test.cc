@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <iostream>
 
 #include "operators/testing/share.h"
 #include "rules/io.h"
@@ -109,6 +108,25 @@ TEST_CASE("sums of unsigned numbers wrap around", "[verify]") {
   CHECK(verdict_of("rule r: \"\" x[S...]: uint8, y[S...]: uint8 Less(x + y, Fill(; value=0, shape=[], type=uint8)) => Fill(; "
                    "value=0, shape=S, type=bool)")
             .outcome == Outcome::kProved);
+}
+
+TEST_CASE("what quantizing makes of quantized elements is known by their range", "[verify]") {
+  const auto outcome = [](const std::string& type, const std::string& zero, const std::string& other) {
+    const auto number = [](const std::string& value, const std::string& of) {
+      return "Fill(; value=" + value + ", shape=[], type=" + of + ")";
+    };
+    return verdict_of("rule r: \"\" x[S...]: " + type + " QuantizeLinear(DequantizeLinear(x, " + number("0.25", "float") +
+                      ", " + number(zero, type) + "), " + number("0.25", "float") + ", " + number(other, type) + ") => x")
+        .outcome;
+  };
+  CHECK(outcome("uint8", "7", "7") == Outcome::kProved);
+  CHECK(outcome("int8", "-3", "-3") == Outcome::kProved);
+  CHECK(outcome("uint8", "7", "6") != Outcome::kProved);
+  CHECK(outcome("int8", "-3", "-2") != Outcome::kProved);
+  // A sum that may have wrapped around is in no range.
+  CHECK(verdict_of("rule r: \"\" x[S...]: uint8 Max(x + Fill(; value=1, shape=[], type=uint8), Fill(; value=1, shape=[], "
+                   "type=uint8)) => x + Fill(; value=1, shape=[], type=uint8)")
+            .outcome != Outcome::kProved);
 }
 
 TEST_CASE("a rule over all ranks, with broadcasting", "[verify]") {
