@@ -212,6 +212,46 @@ TEST_CASE("prove: never of integers that are not defined") {
   }
 }
 
+TEST_CASE("prove: never of integers that are computed from what is none") {
+  const auto verdict = [](const std::string& number, const std::string& result) {
+    const std::string head = "agraph (float[1] x) => (float[1] y) <float[1] zero = {0}, float[1] n = {" + number +
+                             "}, int64[1] i = {" + result + "}> { ";
+    const std::string last = " f = Cast<to = 1>(c) y = Add(x, f) }";
+    return Certified(head + "r = Add(n, zero) c = Cast<to = 7>(r)" + last, head + "c = Identity(i)" + last, 17)
+        .result()
+        .verdict;
+  };
+  CHECK(verdict("3", "3") == Verdict::kProved);
+  CHECK(verdict("3", "4") != Verdict::kProved);
+  const Graph cast = testing::import_text("agraph () => (int64[1] y) <float[1] n = {1e30}> { y = Cast<to = 7>(n) }");
+  const std::vector<std::int64_t> made = interpret(cast, {}).at(0).integers();
+  CHECK(verdict("1e30", std::to_string(made.at(0))) != Verdict::kProved);
+}
+
+// What the second model divides by may be 0 where the first one has a value.
+TEST_CASE("prove: a certificate of an equation says nothing of what is undefined") {
+  const Certified certified("agraph (int64[2] x, int64[2] k) => (int64[2] y) { y = Identity(x) }",
+                            "agraph (int64[2] x, int64[2] k) => (int64[2] y) { d = Div(k, k) p = Mul(k, d) q = Sub(p, k) y = "
+                            "Add(x, q) }",
+                            17);
+  CHECK(certified.result().verdict != Verdict::kProved);
+  // Statements are asked, whatever a rule's certificate says.
+  const auto less_defined = [](const std::string& a, const std::string& b) {
+    const std::string head =
+        "agraph (float[2] x, float[2] v, int64[2] k) => (float[2] y) <float[2] two = {2, 4}, float[2] none = "
+        "{1, 0}> { ";
+    const Graph first = testing::import_text(head + a + " }"), second = testing::import_text(head + b + " }");
+    const Joint joint(first, second, {});
+    const auto& [x, y] = joint.outputs().front();
+    return may_be_less_defined(statement_of(joint, {x, y, {}}));
+  };
+  CHECK(less_defined("y = Mul(x, v)", "y = Div(x, v)"));
+  CHECK(!less_defined("y = Div(x, v)", "y = Mul(x, v)"));
+  CHECK(!less_defined("y = Mul(x, v)", "y = Div(x, two)"));
+  CHECK(less_defined("y = Mul(x, v)", "y = Div(x, none)"));
+  CHECK(less_defined("y = Div(x, v)", "d = Div(k, k) e = Cast<to = 1>(d) y = Div(x, e)"));
+}
+
 // The first model has as a constant what the second one computes.
 TEST_CASE("prove: small models that differ have constants of both models") {
   const auto b = [](const std::string& op) {

@@ -85,6 +85,10 @@ bool StatementProver::follows_from_rule(const Statement& statement, Step& step, 
     reason = "the equation has " + std::to_string(statement.graph.nodes().size()) + " nodes";
     return false;
   }
+  if (may_be_less_defined(statement) && !may_read_outside(statement)) {
+    reason = "it is open whether the second model is defined where the first one is";
+    return false;
+  }
   if (may_read_outside(statement)) {
     reason = "it is open whether positions that are elements are within the tensor";
     return false;

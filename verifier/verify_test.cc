@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 
 #include "operators/testing/share.h"
 #include "rules/io.h"

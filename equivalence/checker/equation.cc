@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -259,20 +260,42 @@ class RuleWriter {
   std::map<std::string, Index> names_;
 };
 
+// The divisor, as the elements of an operand if it is these with another type.
+const ElementNode& divisor_of(const ElementNode& e) {
+  const ElementNode* by = e.arguments[1].get();
+  while (by->kind == ElementNode::Kind::kConvert && by->scalar == Scalar::kReal) by = by->arguments[0].get();
+  return *by;
+}
+
+// Tells which operands of a node are constants without a zero.
+std::function<bool(int)> nonzero_operands(const Graph& graph, const Node& node) {
+  return [&graph, &node](int operand) {
+    const auto i = static_cast<std::size_t>(operand);
+    if (i >= node.inputs.size() || node.inputs[i] == kNoValue || !graph.is_constant(node.inputs[i])) return false;
+    const Tensor& constant = graph.value(node.inputs[i]).constant;
+    if (!constant || constant.type() == DataType::kString || !fits_real(constant)) return false;
+    const std::vector<double> elements = constant.reals();
+    return std::all_of(elements.begin(), elements.end(), [](double x) { return x != 0 && std::isfinite(x); });
+  };
+}
+
 // The names of functions in an element that are not defined everywhere, "/" for a division, and "integer /" for one of integers
 // or a remainder: the interpreter says 0 where the divisor is 0.
-void collect_partial(const Element& e, std::set<std::string>& found, std::set<const ElementNode*>& seen) {
+// `is_nonzero`: is an operand a constant without a zero?
+void collect_partial(const Element& e, const std::function<bool(int)>& is_nonzero, std::set<std::string>& found,
+                     std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
   if (divides(*e)) {
-    const ElementNode& by = *e->arguments[1];
+    const ElementNode& by = divisor_of(*e);
     const bool is_constant = by.kind == ElementNode::Kind::kConstant;
     const bool is_zero =
         is_constant && (by.scalar == Scalar::kReal ? by.real.symbol.empty() && by.real.value == 0 : by.integer == 0);
-    if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex))
+    const bool is_read = by.kind == ElementNode::Kind::kRead && !by.zero_outside && is_nonzero(by.operand);
+    if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex && !is_read))
       found.insert(e->scalar == Scalar::kReal ? "/" : "integer /");
   }
   if (e->kind == ElementNode::Kind::kApply && e->function->partial) found.insert(std::string(e->function->name));
-  for (const Element& argument : e->arguments) collect_partial(argument, found, seen);
+  for (const Element& argument : e->arguments) collect_partial(argument, is_nonzero, found, seen);
 }
 
 // Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
@@ -446,7 +469,7 @@ bool is_partial(const Graph& graph, const Node& node) {
   const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
   std::set<const ElementNode*> seen;
   std::set<std::string> found;
-  for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
+  for (const Output& output : definition.outputs()) collect_partial(output.element, nonzero_operands(graph, node), found, seen);
   return !found.empty();
 }
 
@@ -458,7 +481,8 @@ bool may_be_less_defined(const Statement& statement) {
     const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
     std::set<const ElementNode*> seen;
     std::set<std::string> found;
-    for (const Output& output : definition.outputs()) collect_partial(output.element, found, seen);
+    for (const Output& output : definition.outputs())
+      collect_partial(output.element, nonzero_operands(statement.graph, node), found, seen);
     // A node on constants is evaluated: it is defined where the result is finite.
     const auto is_finite_constant = [&](ValueId id) {
       return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
