@@ -260,42 +260,46 @@ class RuleWriter {
   std::map<std::string, Index> names_;
 };
 
-// The divisor, as the elements of an operand if it is these with another type.
-const ElementNode& divisor_of(const ElementNode& e) {
-  const ElementNode* by = e.arguments[1].get();
-  while (by->kind == ElementNode::Kind::kConvert && by->scalar == Scalar::kReal) by = by->arguments[0].get();
-  return *by;
+// Operands of a node that are constants; null for others.
+using ConstantOperands = std::function<const Tensor*(std::size_t operand)>;
+
+ConstantOperands constant_operands(const Graph& graph, const Node& node) {
+  return [&graph, &node](std::size_t i) -> const Tensor* {
+    if (i >= node.inputs.size() || node.inputs[i] == kNoValue || !graph.is_constant(node.inputs[i])) return nullptr;
+    const Tensor& constant = graph.value(node.inputs[i]).constant;
+    return constant && constant.type() != DataType::kString && fits_real(constant) ? &constant : nullptr;
+  };
 }
 
-// Tells which operands of a node are constants without a zero.
-std::function<bool(int)> nonzero_operands(const Graph& graph, const Node& node) {
-  return [&graph, &node](int operand) {
-    const auto i = static_cast<std::size_t>(operand);
-    if (i >= node.inputs.size() || node.inputs[i] == kNoValue || !graph.is_constant(node.inputs[i])) return false;
-    const Tensor& constant = graph.value(node.inputs[i]).constant;
-    if (!constant || constant.type() == DataType::kString || !fits_real(constant)) return false;
-    const std::vector<double> elements = constant.reals();
-    return std::all_of(elements.begin(), elements.end(), [](double x) { return x != 0 && std::isfinite(x); });
-  };
+// Does the element read a constant, whatever type it makes of that, whose elements are all so?
+bool reads_only(const Element& e, const ConstantOperands& constants, bool (*is_so)(double)) {
+  const ElementNode* read = e.get();
+  while (read->kind == ElementNode::Kind::kConvert && read->scalar == Scalar::kReal) read = read->arguments[0].get();
+  if (read->kind != ElementNode::Kind::kRead || read->zero_outside) return false;
+  const Tensor* constant = constants(static_cast<std::size_t>(read->operand));
+  if (!constant) return false;
+  const std::vector<double> elements = constant->reals();
+  return std::all_of(elements.begin(), elements.end(), is_so);
 }
 
 // The names of functions in an element that are not defined everywhere, "/" for a division, and "integer /" for one of integers
 // or a remainder: the interpreter says 0 where the divisor is 0.
-// `is_nonzero`: is an operand a constant without a zero?
-void collect_partial(const Element& e, const std::function<bool(int)>& is_nonzero, std::set<std::string>& found,
+void collect_partial(const Element& e, const ConstantOperands& constants, std::set<std::string>& found,
                      std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
   if (divides(*e)) {
-    const ElementNode& by = divisor_of(*e);
+    const ElementNode& by = *e->arguments[1];
     const bool is_constant = by.kind == ElementNode::Kind::kConstant;
     const bool is_zero =
         is_constant && (by.scalar == Scalar::kReal ? by.real.symbol.empty() && by.real.value == 0 : by.integer == 0);
-    const bool is_read = by.kind == ElementNode::Kind::kRead && !by.zero_outside && is_nonzero(by.operand);
-    if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex && !is_read))
+    const bool is_never_zero = reads_only(e->arguments[1], constants, [](double x) { return x != 0 && std::isfinite(x); });
+    if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex && !is_never_zero))
       found.insert(e->scalar == Scalar::kReal ? "/" : "integer /");
   }
-  if (e->kind == ElementNode::Kind::kApply && e->function->partial) found.insert(std::string(e->function->name));
-  for (const Element& argument : e->arguments) collect_partial(argument, is_nonzero, found, seen);
+  const bool is_product = e->kind == ElementNode::Kind::kApply && e->function == &functions::pow &&
+                          reads_only(e->arguments[1], constants, [](double x) { return x >= 0 && x == std::floor(x); });
+  if (e->kind == ElementNode::Kind::kApply && e->function->partial && !is_product) found.insert(std::string(e->function->name));
+  for (const Element& argument : e->arguments) collect_partial(argument, constants, found, seen);
 }
 
 // Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
@@ -469,7 +473,8 @@ bool is_partial(const Graph& graph, const Node& node) {
   const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
   std::set<const ElementNode*> seen;
   std::set<std::string> found;
-  for (const Output& output : definition.outputs()) collect_partial(output.element, nonzero_operands(graph, node), found, seen);
+  for (const Output& output : definition.outputs())
+    collect_partial(output.element, constant_operands(graph, node), found, seen);
   return !found.empty();
 }
 
@@ -482,7 +487,7 @@ bool may_be_less_defined(const Statement& statement) {
     std::set<const ElementNode*> seen;
     std::set<std::string> found;
     for (const Output& output : definition.outputs())
-      collect_partial(output.element, nonzero_operands(statement.graph, node), found, seen);
+      collect_partial(output.element, constant_operands(statement.graph, node), found, seen);
     // A node on constants is evaluated: it is defined where the result is finite.
     const auto is_finite_constant = [&](ValueId id) {
       return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));

@@ -53,7 +53,7 @@ bool may_read_outside(const Statement& statement);
 // Does the node divide, or apply a function that is not defined everywhere?
 bool is_partial(const Graph& graph, const Node& node);
 // Does it, or does `b` divide, or apply a function that is not defined everywhere, where `a` does not? Then it may be undefined
-// where `a` is defined. A division by constants without a zero is defined.
+// where `a` is defined. A division by constants without a zero is defined, as is a power of constant whole numbers.
 bool may_be_less_defined(const Statement& statement);
 
 }  // namespace rewright::equivalence
