@@ -449,6 +449,15 @@ TEST_CASE("prove: pools and moves of quantized elements") {
   require_certified({io + "int8 z = {-5}> " + reals, io + "uint8 z = {123}> " + integers, io + "uint8 z = {100}> " + integers});
 }
 
+TEST_CASE("prove: a sum that became its negative, with weights that undo it") {
+  const std::string io =
+      "agraph (float[2, 3] x, float[2, 3] v) => (float[2, 3] y) <float[3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 10}, "
+      "float[3, 3] n = {-1, -2, -3, -4, -5, -6, -7, -8, -10}> { ";
+  require_certified({io + "a = MatMul(x, w) s = Add(a, v) m = MatMul(s, w) r = Relu(m) t = Tanh(s) y = Add(r, t) }",
+                     io + "a = MatMul(x, n) s = Sub(a, v) m = MatMul(s, n) r = Relu(m) u = Tanh(s) y = Sub(r, u) }",
+                     io + "a = MatMul(x, n) s = Sub(a, v) m = MatMul(s, w) r = Relu(m) u = Tanh(s) y = Sub(r, u) }"});
+}
+
 TEST_CASE("prove: operators on channels in blocks") {
   const std::string io = "agraph (float[1, 8, 2, 3] x, float[1, 8, 2, 3] v) => (float[1, ";
   const std::string sizes = ", 2, 3] y) <int64[5] apart = {1, 2, 4, 2, 3}, int64[4] one = {1, 8, 2, 3}, int64[5] more = {1, ";

@@ -56,6 +56,7 @@ std::vector<Relation> relations_between(const TensorType& from, const TensorType
   if (are_shifted(from, to)) result.push_back({Relation::Kind::kShifted, {}});
   if (filled_up(from, to)) result.push_back({Relation::Kind::kFilledUp, {}});
   if (from.type != to.type || from.type == DataType::kBool) return result;
+  if (from.shape == to.shape && is_real(from.type)) result.push_back({Relation::Kind::kNegated, {}});
   const auto is_constant = [](const Index& size) { return size.is_constant(); };
   if (!(from.shape == to.shape) && std::all_of(to.shape.begin(), to.shape.end(), is_constant) &&
       std::all_of(from.shape.begin(), from.shape.end(), is_constant) &&
@@ -81,6 +82,8 @@ Step related_term(const Joint& joint, ValueId a, const TensorType& type, const R
       return term.finish(term.node("Pad", {{"pads_end", filled_up(from, type).value()}}, {leaf}));
     case Relation::Kind::kReshaped:
       return term.finish(term.node("Reshape", {{"shape", type.shape}}, {leaf}));
+    case Relation::Kind::kNegated:
+      return term.finish(term.node("Neg", {}, {leaf}));
     case Relation::Kind::kShifted: {
       const PatternValue number =
           term.node("Fill", {{"value", Real(shift_to(type.type))}, {"shape", Indices{}}, {"type", DataType::kInt32}}, {});
@@ -154,6 +157,8 @@ bool RelatedValues::agree(ValueId a, ValueId b, const Relation& relation) const 
       return samples.agree_filled_up(a, b);
     case Relation::Kind::kReshaped:
       return samples.agree_reshaped(a, b);
+    case Relation::Kind::kNegated:
+      return samples.agree_negated(a, b);
     case Relation::Kind::kShifted:
       return samples.agree_shifted(a, b, shift_to(joint_.graph().value(b).type.type));
     case Relation::Kind::kBlocked:

@@ -1,6 +1,6 @@
 // Values of the second model that no value of the first one equals, but one operator or a few make of one: channels that were
 // filled up with zeros to whole blocks, rows that were joined for a product, axes in another order through several operators,
-// channels in blocks, and integers of 8 bits that became unsigned, all 128 larger, or the other way round.
+// channels in blocks, and integers of 8 bits that became unsigned, all 128 larger, or the other way round, and negated sums.
 //
 // Such a term over a value of the first model is added to the table as a kValue. Once it is proved equal to the second model's
 // value, equations that follow are about as many nodes as if the value were known.
@@ -22,7 +22,7 @@ bool only_reads(const Graph& graph, const Node& node, std::size_t input);
 
 // A way to make a value of another one.
 struct Relation {
-  enum class Kind { kFilledUp, kReshaped, kTransposed, kShifted, kBlocked };
+  enum class Kind { kFilledUp, kReshaped, kTransposed, kShifted, kBlocked, kNegated };
   Kind kind;
   std::vector<std::size_t> perm{};  // kTransposed, kBlocked
   Indices apart{};                  // kBlocked: the sizes whose axes change places, between two that are the value's own

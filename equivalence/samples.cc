@@ -183,6 +183,15 @@ bool Samples::agree_reshaped(ValueId a, ValueId b) const {
   });
 }
 
+bool Samples::agree_negated(ValueId a, ValueId b) const {
+  return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
+    Summary negated = x;
+    for (double& e : negated.elements) e = -e;
+    negated.sum = -x.sum, negated.weighted = -x.weighted;
+    return x.magnitude > 0 && agree(negated, y);
+  });
+}
+
 bool Samples::agree_shifted(ValueId a, ValueId b, int number) const {
   return in_all_samples(a, b, [&](const Summary& x, const Summary& y) {
     if (x.sizes != y.sizes) return false;

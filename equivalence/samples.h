@@ -39,6 +39,8 @@ class Samples {
   // axes in another order, in all samples?
   bool agree_filled_up(ValueId a, ValueId b) const;
   bool agree_reshaped(ValueId a, ValueId b) const;
+  // May `b` be `a` with the other sign, but not zero?
+  bool agree_negated(ValueId a, ValueId b) const;
   // May `b` be `a` plus a number, as integers of another type?
   bool agree_shifted(ValueId a, ValueId b, int number) const;
   bool agree_transposed(ValueId a, ValueId b, const std::vector<std::size_t>& perm) const;
