@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "expressions/difference.h"
 #include "graph/element_sampler.h"
-#include "operators/readings/divisors.h"
 
 namespace rewright::equivalence {
 
@@ -61,34 +56,16 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
   return part;
 }
 
-void require_defined_integers(const Graph& part) {
-  for (const auto& node : part.nodes()) {
-    std::vector<DataType> types;
-    for (const ValueId id : node->outputs) types.push_back(id == kNoValue ? DataType::kUndefined : part.value(id).type.type);
-    if (std::none_of(types.begin(), types.end(), is_integer)) continue;
-    Graph reals = part;
-    std::vector<GraphOutput> outputs;
-    for (const ValueId id : node->inputs)
-      if (id != kNoValue && is_real(part.value(id).type.type))
-        outputs.push_back({"r" + std::to_string(outputs.size()), id, part.value(id).type, true});
-    reals.set_outputs(std::move(outputs));
-    if (!reals.outputs().empty() && makes_undefined_integers(*node->op, types, interpret(reals, {})))
-      throw Error(ErrorCode::kUnsupported, "an integer that is computed from what is none");
-  }
-}
-
 }  // namespace
 
 ValueId add_constant_part(Graph& part, const Graph& graph, ValueId id) { return add_part(part, graph, id, false); }
 
 Tensor evaluate_constant(const Graph& graph, ValueId id) {
-  const Graph part = part_of(graph, id, false);
-  require_defined_integers(part);
   try {
     return interpret(part_of(graph, id, true), {}).at(0);
   } catch (const Error&) {  // an operator that has no meaning for double
   }
-  return interpret(part, {}).at(0);
+  return interpret(part_of(graph, id, false), {}).at(0);
 }
 
 RoundingCheck check_rounding(const Graph& graph, ValueId id, const Tensor& exact, const Tensor& found, double tolerance) {

@@ -24,9 +24,6 @@ bool is_evaluated(const Operator& op, const Attributes& attributes, const std::v
     const Index count = product(output.type.shape) * operation_count(output.element);
     if (!count.is_constant() || count.value() > kFew) return false;
   }
-  std::vector<DataType> results;
-  for (const Output& output : definition.outputs()) results.push_back(output.type.type);
-  if (makes_undefined_integers(op, results, operands)) return false;
   const std::set<std::size_t> divisors = integer_divisors(definition);
   return std::none_of(divisors.begin(), divisors.end(), [&](std::size_t k) {
     const std::vector<std::int64_t> numbers = operands.at(k).integers();
