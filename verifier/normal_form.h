@@ -15,9 +15,6 @@
 
 namespace rewright::proof {
 
-// Removes divisions whose dividend is known to be between 0 and the divisor, and flattens nested ones.
-Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver);
-
 // Reasons for a value to be undefined on some inputs. A target that has one which its source does not have may be undefined
 // where the source has a value.
 enum Partial : unsigned {

@@ -10,6 +10,7 @@
 #include "verifier/normal_form.h"
 #include "verifier/number_laws.h"
 #include "verifier/ranks.h"
+#include "verifier/regrouping.h"
 #include "verifier/view.h"
 
 namespace rewright::proof {
@@ -76,11 +77,24 @@ class CaseSearch {
     if (!positions_are_inside_ && proof.contents.size() > positions)
       return "are the target's positions within the tensor wherever the source's are";
     if ((result.partial() & ~source.partial()) != 0) return "is the target defined wherever the source is";
-    Comparison comparison(solver_);
-    const Sum difference = joined(proof.source, scaled(proof.target, -1));
-    if (!comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr)) return comparison.open_question();
+    std::string open = compared(proof, known);
+    if (!open.empty()) {  // once more, in other variables
+      const std::string before = to_string(proof.source) + to_string(proof.target);
+      proof.source = regrouped(proof.source, known, solver_);
+      proof.target = regrouped(proof.target, known, solver_);
+      if (to_string(proof.source) + to_string(proof.target) != before) open = compared(proof, known);
+    }
+    if (!open.empty()) return open;
     if (record_) record_->outputs.push_back(std::move(proof));
     return {};
+  }
+
+  // Returns "" if both normal forms are equal, else the open question.
+  std::string compared(OutputProof& proof, const Guards& known) {
+    Comparison comparison(solver_);
+    proof.derivation = {};
+    const Sum difference = joined(proof.source, scaled(proof.target, -1));
+    return comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr) ? "" : comparison.open_question();
   }
 
   // Variables that a condition says are positive, unless another condition gives their value: the two could contradict each

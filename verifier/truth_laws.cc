@@ -2,6 +2,7 @@
 // known are divided as index expressions are.
 #include <algorithm>
 
+#include "verifier/divisions.h"
 #include "verifier/normal_form.h"
 
 namespace rewright::proof {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "verifier/normal_form.h"
+#include "verifier/divisions.h"
 #include "verifier/solver.h"
 
 namespace rewright::plans {
