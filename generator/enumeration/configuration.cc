@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "generator/enumeration/convolutions.h"
 #include "generator/enumeration/named_operators.h"
 
 namespace rewright::generator {
@@ -24,8 +25,8 @@ class Configurator {
         leaves_.other_channels |= own_output_channels(arguments)[0];
       }
     for (const ListedOperator& item : items) add(item);
-    std::set<std::string> names;
-    std::erase_if(c_.choices, [&](const Choice& choice) { return !names.insert(choice.name).second; });
+    std::set<std::pair<std::string, bool>> names;
+    std::erase_if(c_.choices, [&](const Choice& choice) { return !names.emplace(choice.name, choice.weights_only).second; });
     require_searches_that_fit(items);
     leaves_.add_needed();
     c_.leaves = leaves_.take();
@@ -37,12 +38,12 @@ class Configurator {
   void require_searches_that_fit(std::span<const ListedOperator> items) const {
     for (const Choice& choice : c_.choices) {
       if (choice.further && !c_.corrections) wrong_operators(choice.name + " is for searches with corrections");
-      if (c_.corrections && (choice.activation != nullptr || !choice.parameters.empty()))
+      const bool several = choice.op->name() == "Split" && !choice.further;
+      if (c_.corrections && (several || choice.activation != nullptr || !choice.parameters.empty()))
         wrong_operators(choice.name + " cannot be in a search with corrections");
     }
     for (const ListedOperator& item : items)
-      if (c_.corrections && (item.name == "numbers" || item.name == "split"))
-        wrong_operators(item.name + " cannot be in a search with corrections");
+      if (c_.corrections && item.name == "numbers") wrong_operators(item.name + " cannot be in a search with corrections");
   }
 
   // Adds the choices of a listed operator: of a special entry, of one with a name of its own, or of any other operator.
@@ -102,16 +103,22 @@ class Configurator {
     for (const std::string& text : operators) {
       const std::size_t before = c_.choices.size();
       for (const ListedOperator& inner : parse_operator_list(text)) add(inner);
-      for (std::size_t n = before; n < c_.choices.size(); ++n) c_.choices[n].weights_only = true;
+      for (std::size_t n = before; n < c_.choices.size(); ++n) {
+        c_.choices[n].weights_only = true;
+        c_.choices[n].data_first = false;
+      }
     }
   }
 
   // One image and one weight of each kind. Sizes are larger than otherwise, and there are three assignments of them: which
-  // positions agree has to be told as a function of the sizes.
+  // positions agree has to be told as a function of the sizes. With groups, channels are those of 2 G groups.
   void add_corrections(const ListedOperator& item) {
-    OperatorArguments(item).finish();
+    OperatorArguments arguments(item);
+    leaves_.grouped = arguments.truths("groups", "false")[0];
+    arguments.finish();
     c_.corrections = true;
-    c_.symbols = {{"N", {1, 2, 1}}, {"C", {1, 2, 1}}, {"H", {4, 5, 6}}, {"W", {5, 4, 6}}, {"M", {2, 5, 3}}, {"K", {2, 1, 2}}};
+    c_.symbols = {{"N", {1, 2, 1}}, {"C", {1, 2, 1}}, {"H", {4, 5, 6}}, {"W", {5, 4, 6}},
+                  {"M", {2, 5, 3}}, {"K", {2, 1, 2}}, {"G", {2, 1, 3}}};
     leaves_.one_even_image = true;
     leaves_.weight_variables = 1;
   }

@@ -14,10 +14,12 @@
 
 namespace rewright::generator {
 
-// An operator applied to all results of another.
+// An operator applied to all results of another, and to a constant after them if there is one.
 struct FurtherStep {
   const Operator* op;
   Attributes attributes;
+  const Operator* constant = nullptr;  // makes it
+  Attributes constant_attributes{};
 };
 
 // An operator that may be applied, with its attributes for operands of given types.

@@ -94,6 +94,8 @@ class Enumeration {
   // The elements of all outputs; false if one is not in the field. Thread-safe.
   bool evaluate(const Application& application, Forms::Scratch& scratch, Residue* results) const;
   double cost_of(const Application& application) const;  // with its operands
+  // Is it computed before a graph is run, from weights that count as leaves?
+  bool beforehand(ClassId c) const { return weights_only(classes_[c].support); }
   // The elements of a class, of all assignments of sizes; not after release_elements().
   std::span<const Residue> elements(ClassId c) const { return elements_[c]; }
 

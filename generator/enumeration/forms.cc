@@ -61,7 +61,7 @@ bool Forms::holds(const Condition& condition) const {
 }
 
 Program Forms::compile(const Operator& op, const Attributes& attributes, std::span<const TypeId> operands,
-                       std::vector<TypeId>& outputs) {
+                       std::vector<TypeId>& outputs, std::int64_t fewest) {
   std::vector<TensorType> types;
   for (const TypeId t : operands) types.push_back(types_[t].type);
   const Definition symbolic = op.define(attributes, Inputs::of(std::span<const TensorType>(types)).types_only());
@@ -75,7 +75,7 @@ Program Forms::compile(const Operator& op, const Attributes& attributes, std::sp
     definitions.push_back(op.define(substitute(attributes, sizes_of(a)), Inputs::of(std::span<const TensorType>(assigned))));
     for (const Output& output : definitions.back().outputs())
       if (output.type.type != DataType::kFloat || element_count(values(output.type.shape)) > kMaximumElements ||
-          element_count(values(output.type.shape)) < kMinimumElements)
+          element_count(values(output.type.shape)) < fewest)
         throw Error(ErrorCode::kUnsupported, "a result of type " + to_string(output.type));
   }
   for (std::size_t k = 0; k < symbolic.outputs().size(); ++k) {
@@ -104,15 +104,16 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
     form->operands.assign(operands.begin(), operands.end());
     std::vector<TypeId> all = form->operands;
     for (const std::uint32_t leaf : choice.parameters) all.push_back(intern(configuration_.leaves[leaf].type));
-    form->program = compile(*choice.op, form->attributes, all, form->outputs);
+    if (choice.further) form->further = choice.further(types);
+    // What further steps take may have fewer elements.
+    form->program = compile(*choice.op, form->attributes, all, form->outputs, form->further.empty() ? kMinimumElements : 1);
     if (choice.activation) {
       const std::vector<TypeId> results = std::move(form->outputs);
       form->outputs.clear();
-      form->activation = compile(*choice.activation, choice.activation->defaults(), results, form->outputs);
+      form->activation = compile(*choice.activation, choice.activation->defaults(), results, form->outputs, kMinimumElements);
     }
-    if (choice.further) form->further = choice.further(types);
     for (FurtherStep& step : form->further) {
-      const std::vector<TypeId> results = std::move(form->outputs);
+      std::vector<TypeId> results = std::move(form->outputs);
       form->outputs.clear();
       std::vector<TensorType> between;
       form->further_offsets.emplace_back();
@@ -121,9 +122,19 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
         form->further_offsets.back().push_back(offset);
         offset += types_[t].elements;
       }
+      form->further_constants.emplace_back();
+      if (step.constant) {
+        const Inputs none(std::vector<Operand>{});
+        step.constant_attributes = step.constant->normalized(std::move(step.constant_attributes), none);
+        between.push_back(step.constant->define(step.constant_attributes, none.types_only()).outputs().at(0).type);
+        results.push_back(intern(between.back()));
+        form->further_constants.back() =
+            leaf_elements({"", between.back(), -1, false, step.constant, step.constant_attributes}, 0, 0);
+      }
       step.attributes =
           step.op->normalized(std::move(step.attributes), Inputs::of(std::span<const TensorType>(between)).types_only());
-      form->further_programs.push_back(compile(*step.op, step.attributes, results, form->outputs));
+      const bool last = &step == &form->further.back();
+      form->further_programs.push_back(compile(*step.op, step.attributes, results, form->outputs, last ? kMinimumElements : 1));
     }
   } catch (const Error&) {  // ill-typed, or without a meaning in the field
     return nullptr;
@@ -181,6 +192,7 @@ bool Forms::evaluate(const Form& form, std::span<const Residue* const> operands,
     for (std::size_t s = 0; s < form.further.size(); ++s) {
       std::vector<const Residue*> between;
       for (const std::size_t offset : form.further_offsets[s]) between.push_back(&from[offset]);
+      if (form.further[s].constant) between.push_back(form.further_constants[s].data());
       to.resize(form.further_programs[s].result_count());
       if (!form.further_programs[s].run(between, LawfulField(key), scratch.registers, to.data())) return false;
       std::swap(from, to);

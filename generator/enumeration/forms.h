@@ -39,6 +39,7 @@ struct Form {
   std::vector<FurtherStep> further;         // normalized, with symbolic sizes
   std::vector<Program> further_programs;    // of each of them
   std::vector<std::vector<std::size_t>> further_offsets;  // where each of its operands begins in the results before
+  std::vector<std::vector<Residue>> further_constants;    // the elements of its constant, if it has one
   std::size_t results = 0;                                // elements of all outputs
   double cost = 0;                                        // estimate from operations and from elements read and written
 };
@@ -79,7 +80,7 @@ class Forms {
   bool holds(const Condition& condition) const;
   std::unique_ptr<Form> make(const Choice& choice, Attributes attributes, std::span<const TypeId> operands);
   Program compile(const Operator& op, const Attributes& attributes, std::span<const TypeId> operands,
-                  std::vector<TypeId>& outputs);
+                  std::vector<TypeId>& outputs, std::int64_t fewest);
 
   const Configuration& configuration_;
   std::vector<KnownType> types_;

@@ -45,11 +45,15 @@ void Leaves::add_needed() {
   if (shapes.empty() && (matrices || !images)) add_variables("x", 3, {m, k}, false);
   if (shapes.empty() && matrices) add_variables("w", 3, {k, k}, true);
   if (biases) add_variables("b", 2, {k}, true);
-  if (images && one_even_image) add_variables("i", 1, {n * 2, c, h * 2, w * 2}, false);
+  if (images && one_even_image) add_variables("i", 1, {n * 2, groups() * c, h * 2, w * 2}, false);
   if (images && !one_even_image) add_variables("i", 3, {n, c, h, w}, false);
   for (const KernelSize& size : kernels) {
     const std::string suffix = std::to_string(size.height) + std::to_string(size.width) + "_";
     add_variables("k" + suffix, 3, {output_channels(), c, size.height, size.width}, true);
+  }
+  for (const KernelSize& size : transposed) {
+    const std::string suffix = std::to_string(size.height) + std::to_string(size.width) + "_";
+    add_variables("t" + suffix, 3, {c, output_channels(), size.height, size.width}, true);
   }
   if (channel_biases) add_variables("c", 3, {output_channels()}, true);
   if (kernels.count({3, 3}) && !other_channels) add_variables("d33", 1, {c, 1, 3, 3}, true);

@@ -34,6 +34,7 @@ class Leaves {
  public:
   // The leaves that operators need.
   std::set<KernelSize> kernels, averages;  // kernels of convolutions; of average pools
+  std::set<KernelSize> transposed;         // kernels of transposed convolutions
   std::set<std::int64_t> numbers;          // scalars other than 0 and 1
   bool matrices = false, biases = false;   // of products
   bool images = false, channel_biases = false, batch_norms = false;
@@ -41,11 +42,13 @@ class Leaves {
   bool other_channels = false;            // convolutions have K output channels instead of the C of their inputs
   std::size_t weight_variables = 3;       // the most of each kind
   bool one_even_image = false;            // images: one, of even sizes other than its channels
+  bool grouped = false;                   // images, and results of convolutions, have the channels of 2 G groups
   std::vector<Indices> shapes;            // variables of these shapes instead of matrices
   std::size_t variables_of_shape = 3;     // how many of each of them
 
   // The number of output channels of convolutions.
-  Index output_channels() const { return Index::symbol(other_channels ? "K" : "C"); }
+  Index output_channels() const { return groups() * Index::symbol(other_channels ? "K" : "C"); }
+  Index groups() const { return grouped ? Index::symbol("G") * 2 : Index(1); }
 
   // Positions of the parameters of batch normalization, which are added at once.
   struct BatchNormParameters {

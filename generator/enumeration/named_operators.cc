@@ -5,18 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "generator/enumeration/convolutions.h"
 #include "generator/enumeration/fold.h"
+#include "generator/enumeration/weight_layouts.h"
 
 namespace rewright::generator {
 
 namespace {
-
-std::vector<std::pair<std::string, bool>> pairs(const std::vector<std::string>& first, const std::vector<bool>& second) {
-  std::vector<std::pair<std::string, bool>> result;
-  for (const std::string& a : first)
-    for (const bool b : second) result.emplace_back(a, b);
-  return result;
-}
 
 // The ways to split a size in two that a concatenation of tensors of known sizes can give.
 std::vector<Indices> pieces(const Index& size) {
@@ -63,64 +58,6 @@ void add_elementwise(OperatorArguments& arguments, std::vector<Choice>& choices,
   choice.distinct = true;
   choice.no_arrays = !adds;
   choices.push_back(std::move(choice));
-}
-
-// The choice of one convolution, without a name for what is usual.
-Choice convolution(const KernelSize& size, const Index& stride, std::int64_t dilation, const Indices& pads, std::string name) {
-  const Operator& op = operator_named("Conv");
-  if (dilation != 1) name += " dilation " + std::to_string(dilation);
-  Choice choice{std::move(name), &op, 2, {}};
-  choice.data_first = true;
-  choice.attributes = [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
-    if (in[0].rank() != 4 || in[1].rank() != 4) return {};
-    if (!(in[1].shape[2] == Index(size.height)) || !(in[1].shape[3] == Index(size.width))) return {};
-    for (const Index& group : {Index(1), Index(2), in[0].shape[1]})
-      if (in[1].shape[1] * group == in[0].shape[1])
-        return {attributes_of(op, {{"strides", Indices{stride, stride}},
-                                   {"dilations", Indices{dilation, dilation}},
-                                   {"pads_begin", pads},
-                                   {"pads_end", pads},
-                                   {"group", group}})};
-    return {};
-  };
-  return choice;
-}
-
-void add_convolutions(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves) {
-  const auto kernels = arguments.texts("kernel", {"3"}), strides = arguments.texts("stride", {"1"});
-  const auto dilations = arguments.texts("dilation", {"1"});
-  const auto paddings = arguments.texts("padding", {"same"}), activations = arguments.texts("activation", {"none"});
-  const std::vector<bool> biases = arguments.truths("bias", "false");
-  own_output_channels(arguments);
-  arguments.finish();
-  leaves.images = true;
-  const auto add = [&](const std::string& k, const std::string& s, const std::string& p, const std::string& d,
-                       const std::string& activation, bool bias) {
-    const KernelSize size = parse_kernel(k, "kernel of conv2d");
-    const std::int64_t dilation = parse_integer(d, "dilation of conv2d");
-    Indices pads = parse_padding(p, size, "conv2d");
-    for (Index& pad : pads) pad *= dilation;
-    leaves.kernels.insert(size);
-    Choice choice =
-        convolution(size, parse_integer(s, "stride of conv2d"), dilation, pads, "Conv " + k + " stride " + s + " " + p);
-    if (bias) {
-      leaves.channel_biases = true;
-      choice.arity = 3;
-      choice.name += " bias";
-    }
-    if (activation == "relu") {
-      choice.activation = &operator_named("Relu");
-      choice.name += " relu";
-    } else if (activation != "none") {
-      wrong_operators("activation of conv2d is \"" + activation + "\", must be none or relu");
-    }
-    choices.push_back(std::move(choice));
-  };
-  for (const std::string& k : kernels)
-    for (const std::string& s : strides)
-      for (const std::string& p : paddings)
-        for (const std::string& d : dilations)
-          for (const auto& [activation, bias] : pairs(activations, biases)) add(k, s, p, d, activation, bias);
 }
 
 // In inference form, with its own parameters. Without a shift it is a scale by channel.
@@ -188,24 +125,28 @@ void add_enlarge(OperatorArguments& arguments, std::vector<Choice>& choices, Lea
   }
 }
 
-// Surrounds images with zeros.
+// Surrounds images with zeros, or takes their border away.
 void add_border(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves) {
-  const auto widths = arguments.texts("width", {"1"});
+  const auto widths = arguments.texts("width", {"1"}), sides = arguments.texts("side", {"both"});
   arguments.finish();
   leaves.images = true;
   const Operator& op = operator_named("Pad");
-  for (const std::string& w : widths) {
+  const auto add = [&](const std::string& w, const std::string& side) {
     const std::int64_t width = parse_integer(w, "width of border");
-    if (width < 1) wrong_operators("width of border is " + w + ", must be positive");
-    Choice choice{"Border " + w, &op, 1, [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
+    if (width == 0) wrong_operators("width of border is 0, must not be");
+    if (side != "both" && side != "begin") wrong_operators("side of border is \"" + side + "\", must be both or begin");
+    Choice choice{"Border " + w + (side == "both" ? "" : " " + side), &op, 1,
+                  [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
                     if (in[0].rank() < 3) return {};
-                    Indices pads(in[0].rank(), width);
-                    pads[0] = pads[1] = 0;
-                    return {attributes_of(op, {{"pads_begin", pads}, {"pads_end", pads}})};
+                    Indices begin(in[0].rank(), width), end(in[0].rank(), side == "both" ? width : 0);
+                    for (const std::size_t axis : {0, 1}) begin[axis] = end[axis] = 0;
+                    return {attributes_of(op, {{"pads_begin", begin}, {"pads_end", end}})};
                   }};
     choice.data_first = true;
     choices.push_back(std::move(choice));
-  }
+  };
+  for (const std::string& w : widths)
+    for (const std::string& side : sides) add(w, side);
 }
 
 void add_concat(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves&) {
@@ -262,10 +203,13 @@ struct NamedOperator {
   AddOperator add;
 };
 
-constexpr std::array<NamedOperator, 13> kNamedOperators = {{
+constexpr std::array<NamedOperator, 16> kNamedOperators = {{
     {"border", add_border},
     {"fold", add_folds},
+    {"repeat", add_repeats},
+    {"diagonal", add_diagonals},
     {"conv2d", add_convolutions},
+    {"transposed2d", add_transposed_convolutions},
     {"batchnorm", add_batch_norm},
     {"pool2d_avg", add_pools},
     {"pool2d_max", add_pools},
@@ -285,7 +229,5 @@ AddOperator find_named_operator(std::string_view name) {
                                   [&](const NamedOperator& named) { return named.name == name; });
   return found == kNamedOperators.end() ? nullptr : found->add;
 }
-
-std::vector<bool> own_output_channels(OperatorArguments& conv2d) { return conv2d.truths("outputs", "same", "own", "same"); }
 
 }  // namespace rewright::generator

@@ -17,7 +17,4 @@ using AddOperator = void (*)(OperatorArguments& arguments, std::vector<Choice>& 
 // Null if no operator has this name.
 AddOperator find_named_operator(std::string_view name);
 
-// Have convolutions their own number of output channels? Leaves have to know before the first operator is added.
-std::vector<bool> own_output_channels(OperatorArguments& conv2d);
-
 }  // namespace rewright::generator

@@ -37,7 +37,8 @@ KernelSize parse_kernel(const std::string& text, const std::string& where) {
 
 Indices parse_padding(const std::string& text, const KernelSize& kernel, const std::string& operator_name) {
   if (text == "valid") return {0, 0};
-  if (text != "same") wrong_operators("padding of " + operator_name + " is \"" + text + "\", must be same or valid");
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return {text[0] - '0', text[0] - '0'};
+  if (text != "same") wrong_operators("padding of " + operator_name + " is \"" + text + "\", must be same, valid or a digit");
   if (kernel.height % 2 == 0 || kernel.width % 2 == 0)
     wrong_operators("padding of " + operator_name + " is the same on both sides of odd kernels only");
   return {(kernel.height - 1) / 2, (kernel.width - 1) / 2};

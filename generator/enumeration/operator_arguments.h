@@ -34,7 +34,7 @@ class OperatorArguments {
 
 // "3", or "1x3". `where` is for messages, as in operator_list.h.
 KernelSize parse_kernel(const std::string& text, const std::string& where);
-// The pads at both ends of "valid" or "same", which keeps the size at stride 1.
+// The pads at both ends of "valid", of "same", which keeps the size at stride 1, or of a digit.
 Indices parse_padding(const std::string& text, const KernelSize& kernel, const std::string& operator_name);
 
 }  // namespace rewright::generator

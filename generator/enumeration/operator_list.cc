@@ -10,7 +10,7 @@ namespace {
 
 // "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants; "matrices" is that
 // without convolutions.
-constexpr std::array<OperatorSet, 9> kSets = {{
+constexpr std::array<OperatorSet, 12> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
@@ -31,6 +31,19 @@ constexpr std::array<OperatorSet, 9> kSets = {{
      "fold(from=2|3|2x3,to=0,part=outer|inner),fold(from=0,to=2|3|2x3,part=outer,place=outer|inner),"
      "AveragePool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1],count_include_pad=true|false),"
      "conv2d(kernel=3,stride=2,bias=true,outputs=own),border"},
+    {"partial-channels",
+     "corrections,conv2d(kernel=4,stride=2,padding=1|2,bias=true,outputs=own),conv2d(kernel=3,stride=1|2,bias=true,outputs=own)"
+     ","
+     "conv2d(kernel=2,padding=valid|1|before,bias=true,outputs=own,variables=false),"
+     "fold(from=2x3,to=1,part=inner),fold(from=0,to=1),fold(from=1,to=0),border,"
+     "weights(at_most=2,each=1,operators=fold(from=2x3,to=1,part=inner)|border(side=begin)|repeat(axis=0))"},
+    {"partial-transposed",
+     "corrections,transposed2d(kernel=4,stride=2,padding=1|2,bias=true),transposed2d(kernel=2,padding=valid|1,bias=true,"
+     "variables=false),fold(from=1,to=2x3,place=inner),border(width=-1),"
+     "weights(at_most=1,each=1,operators=fold(from=2x3,to=1,part=inner)|repeat(axis=0,times=4))"},
+    {"partial-groups",
+     "corrections(groups=true),conv2d(kernel=3,padding=same,bias=true,outputs=own),"
+     "weights(at_most=1,each=1,operators=diagonal(from=0,to=1,blocks=G))"},
     {"functions", "Add,Sub,Mul,Div,Neg,Reciprocal,Exp,Log,Sqrt,Abs,Sigmoid,Tanh,Max,variables(shape=[M,K],each=2)"},
 }};
 
@@ -81,7 +94,7 @@ std::vector<ListedOperator> parse_operator_list(std::string_view text) {
     if (item.name == "all") {
       if (!item.arguments.empty()) wrong_operators("the set all has no arguments");
       for (const OperatorSet& set : kSets) {
-        if (set.name == "partial") continue;  // its rules are found in another way
+        if (set.name.starts_with("partial")) continue;  // their rules are found in another way
         for (ListedOperator& inner : parse_operator_list(set.operators))
           if (inner.name != "variables") items.push_back(std::move(inner));  // the others need their own
       }

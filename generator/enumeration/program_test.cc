@@ -39,6 +39,7 @@ TEST_CASE("a program computes what the interpreter computes in the field", "[pro
             for (std::size_t s = 0; s < form.further.size(); ++s) {
               std::vector<const Residue*> between;
               for (const std::size_t offset : form.further_offsets[s]) between.push_back(&results[offset]);
+              if (form.further[s].constant) between.push_back(form.further_constants[s].data());
               std::vector<Residue> next(form.further_programs[s].result_count());
               REQUIRE(form.further_programs[s].run(between, FieldArithmetic{kKey}, registers, next.data()));
               results = std::move(next);
@@ -57,8 +58,12 @@ TEST_CASE("a program computes what the interpreter computes in the field", "[pro
                 return std::nullopt;
               };
               auto expected = interpret_in_field(*choice.op, substitute(form.attributes, known), inputs, kKey);
-              for (const FurtherStep& step : form.further)
+              for (const FurtherStep& step : form.further) {
+                if (step.constant)
+                  for (auto& made : interpret_in_field(*step.constant, step.constant_attributes, {}, kKey))
+                    expected.push_back(std::move(made));
                 expected = interpret_in_field(*step.op, substitute(step.attributes, known), expected, kKey);
+              }
               for (std::size_t o = 0; o < form.outputs.size(); ++o) {
                 INFO(choice.name);
                 const std::size_t at = form.output_offsets[o] + forms.type(form.outputs[o]).offsets[n];

@@ -4,6 +4,10 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/parallel.h"
 #include "generator/enumeration/exactness.h"
@@ -21,10 +25,11 @@ constexpr int kConditionInstances = 80, kInstances = 8, kInstancesAfterwards = 1
 
 bool computes(const Form& form) { return form.program.operation_count() > 0 || form.activation.operation_count() > 0; }
 
-// The members below a class or member that compute something.
+// The members below a class or member that compute something when the graph is run.
 void computing_below(const Enumeration& e, std::uint32_t number, std::vector<std::uint32_t>& result) {
   const Member& m = e.members()[number];
   const Form& form = e.forms().form(m.form);
+  if (e.beforehand(m.result)) return;
   if (computes(form) && std::find(result.begin(), result.end(), number) == result.end()) result.push_back(number);
   for (std::size_t k = 0; k < form.operands.size(); ++k)
     if (const Class& c = e.classes()[m.operands[k]]; c.best != ~std::uint32_t{0}) computing_below(e, c.best, result);
@@ -165,9 +170,22 @@ class Generalization {
           const Index was = next.shapes[leaf][axis];
           if (!shared(was, leaf)) continue;
           next.shapes[leaf][axis] = Index::symbol("D");
-          if (vary(next, f, std::nullopt, fields[f].name) && take(std::move(next))) return;
+          if (vary(next, f, fields[f].name) && varies(next, fields[f].name) && take(std::move(next))) return;
         }
     }
+  }
+
+  // Has the variable other values than 1 in instances?
+  bool varies(const Statement& statement, const std::string& name) const {
+    const std::optional<Rule> rule = statements_.rule(statement);
+    if (!rule) return false;
+    InstanceSampler sampler(*rule, options_.seed);
+    for (int n = 0; n < kConditionInstances; ++n) {
+      const auto instance = sampler.sample(kAttempts);
+      if (!instance) return false;
+      if (instance->bindings.evaluate(Index::symbol(name)).constant() != 1) return true;
+    }
+    return false;
   }
 
   bool shared(const Index& size, std::uint32_t leaf) const {
@@ -182,47 +200,88 @@ class Generalization {
       for (std::size_t axis = 0; axis < chain_.back().shapes[leaf].size(); ++axis) {
         Statement next = chain_.back();
         if (!next.shapes[leaf][axis].is_constant()) continue;
-        next.shapes[leaf][axis] = Index::symbol(std::string("R") + std::to_string(axis));
-        take(std::move(next));
+        const std::int64_t was = next.shapes[leaf][axis].value();
+        const Index size = Index::symbol(std::string("R") + std::to_string(axis));
+        for (const Index& general : {size, size * 2 - was % 2}) {
+          next.shapes[leaf][axis] = general;
+          if (take(next)) break;
+        }
       }
   }
+
+  // A value of a list among the attributes of a member.
+  struct Entry {
+    std::uint32_t member;
+    std::size_t field, entry;
+  };
+  using Change = std::vector<std::pair<Entry, Index>>;
 
   void fields() {
     const std::vector<Field>& fields = op_of(found_.source).fields();
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const auto* list = std::get_if<Indices>(&chain_.back().attributes.at(found_.source)[f]);
-      for (std::size_t e = 0; list && e < list->size(); ++e) {
-        Statement next = chain_.back();
-        if (vary(next, f, e, fields[f].name + "_" + std::to_string(e))) take(std::move(next));
-        list = std::get_if<Indices>(&chain_.back().attributes.at(found_.source)[f]);
+      const std::size_t count = list ? list->size() : 0;
+      for (std::size_t e = 0; e < count; ++e) {
+        const Index variable = Index::symbol(fields[f].name + "_" + std::to_string(e));
+        for (const Change& change : changes({found_.source, f, e}, variable)) {
+          Statement next = chain_.back();
+          for (const auto& [entry, value] : change)
+            std::get<Indices>(next.attributes.at(entry.member)[entry.field])[entry.entry] = value;
+          if (take(std::move(next))) break;
+        }
       }
     }
   }
 
-  // A field, or an entry of its list, becomes a variable in the source and in the target. Where one has a multiple of the
-  // other, it keeps it. False if they cannot.
-  bool vary(Statement& statement, std::size_t field, std::optional<std::size_t> entry, const std::string& name) const {
-    if (&op_of(found_.source) != &op_of(found_.computing)) return false;
-    const auto at = [&](std::uint32_t member) -> Index* {
-      AttributeValue& value = statement.attributes.at(member)[field];
-      if (Index* index = std::get_if<Index>(&value)) return entry ? nullptr : index;
-      Indices* list = std::get_if<Indices>(&value);
-      return list && entry && *entry < list->size() ? &(*list)[*entry] : nullptr;
+  // The ways in which an entry of the source, and others with it, may become a variable: in the member that computes, as it is,
+  // or twice as far; and where a border is as wide as the source's pads.
+  std::vector<Change> changes(const Entry& source, const Index& variable) const {
+    const Statement& statement = chain_.back();
+    const auto at = [&](const Entry& e) {
+      return std::get<Indices>(statement.attributes.at(e.member)[e.field])[e.entry].constant();
     };
-    Index *source = at(found_.source), *target = at(found_.computing);
-    if (!source || !target || !source->is_constant() || !target->is_constant()) return false;
-    const std::int64_t s = source->value(), t = target->value();
-    const Index variable = Index::symbol(name);
-    if (s == t) {
-      *source = *target = variable;
-    } else if (t > 0 && s % t == 0) {
-      *source = variable * (s / t), *target = variable;
-    } else if (s > 0 && t % s == 0) {
-      *source = variable, *target = variable * (t / s);
-    } else {
-      return false;
+    std::vector<Change> result;
+    const auto s = at(source);
+    if (!s) return result;
+    if (&op_of(found_.source) == &op_of(found_.computing)) {
+      const Entry target{found_.computing, source.field, source.entry};
+      if (const auto t = at(target)) {
+        if (const auto both = related(*s, *t, variable)) result.push_back({{source, both->first}, {target, both->second}});
+        result.push_back({{source, variable * 2 + (*s - 2 * *t)}, {target, variable}});
+      }
     }
-    return true;
+    for (const auto& [member, attributes] : statement.attributes) {
+      if (member == found_.source || member == found_.computing) continue;
+      for (std::size_t f = 0; f < attributes.size(); ++f) {
+        const auto* list = std::get_if<Indices>(&attributes[f]);
+        for (std::size_t e = 0; list && e < list->size(); ++e) {
+          const auto t = (*list)[e].constant();
+          if (!t || *t == 0 || (*t != *s && *t != -*s)) continue;
+          for (const Index& general : {variable, variable * 2 + *s % 2})
+            result.push_back({{source, general}, {{member, f, e}, general * (*t / *s)}});
+        }
+      }
+    }
+    return result;
+  }
+
+  // Values of the source and of the target in a variable, which are s and t for one of its values. A multiple stays one.
+  static std::optional<std::pair<Index, Index>> related(std::int64_t s, std::int64_t t, const Index& variable) {
+    if (s == t) return std::pair(variable, variable);
+    if (t > 0 && s % t == 0) return std::pair(variable * (s / t), variable);
+    if (s > 0 && t % s == 0) return std::pair(variable, variable * (t / s));
+    return std::nullopt;
+  }
+
+  // A number among the fields becomes a variable in the source and in the member that computes. False if it cannot.
+  bool vary(Statement& statement, std::size_t field, const std::string& name) const {
+    if (&op_of(found_.source) != &op_of(found_.computing)) return false;
+    Index *source = std::get_if<Index>(&statement.attributes.at(found_.source)[field]),
+          *target = std::get_if<Index>(&statement.attributes.at(found_.computing)[field]);
+    if (!source || !target || !source->is_constant() || !target->is_constant()) return false;
+    const auto both = related(source->value(), target->value(), Index::symbol(name));
+    if (both) std::tie(*source, *target) = *both;
+    return both.has_value();
   }
 
   // Without the last operand, if the operator can do without it.

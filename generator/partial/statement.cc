@@ -119,6 +119,13 @@ class PartialStatements::Side {
     return PatternValue::node(static_cast<std::uint32_t>(pattern_.nodes.size() - 1));
   }
 
+  // A constant with elements of the inputs' type.
+  PatternValue constant(const Operator& op, const Attributes& attributes) {
+    const PatternValue result = add(op, attributes, {});
+    if (const auto field = op.field("type")) pattern_.nodes.back().attributes[*field] = rules::Expression::variable("T");
+    return result;
+  }
+
   TensorType type(const PatternValue& v) const {
     if (v.kind == PatternValue::Kind::kNode) return types_[v.number][v.output];
     return {DataType::kFloat, statement_.shapes[present_[v.number]]};
@@ -149,6 +156,7 @@ class PartialStatements::Side {
         std::vector<PatternValue> results;
         for (std::uint32_t o = 0; o < types_[result.number].size(); ++o)
           results.push_back(PatternValue::node(result.number, o));
+        if (step.constant) results.push_back(constant(*step.constant, step.constant_attributes));
         result = add(*step.op, step.attributes, results);
       }
       return known_[number] = result;
@@ -235,10 +243,21 @@ class PartialStatements::Side {
   }
 
  private:
+  // Is it an operand that is left out, or made of one?
+  bool absent(ClassId id) const {
+    const Class& c = all_.enumeration_.classes()[id];
+    if (c.best == ~std::uint32_t{0}) return statement_.absent.count(c.leaf) != 0;
+    const Member& m = all_.enumeration_.members()[c.best];
+    const std::size_t count = all_.enumeration_.forms().form(m.form).operands.size();
+    return all_.enumeration_.beforehand(id) &&
+           std::any_of(m.operands.begin(), m.operands.begin() + static_cast<std::ptrdiff_t>(count),
+                       [&](ClassId operand) { return absent(operand); });
+  }
+
   std::optional<PatternValue> value(ClassId id) {
+    if (absent(id)) return std::nullopt;
     const Class& c = all_.enumeration_.classes()[id];
     if (c.best != ~std::uint32_t{0}) return member(c.best);
-    if (statement_.absent.count(c.leaf) != 0) return std::nullopt;
     const auto at = std::find(present_.begin(), present_.end(), c.leaf);
     if (at == present_.end()) throw Error(ErrorCode::kUnsupported, "a leaf that the source does not have");
     return PatternValue::input(static_cast<std::uint32_t>(at - present_.begin()));
