@@ -224,7 +224,8 @@ void Flattener::reduce(const Element& e, Code& code) {
   std::vector<Guard> guards;
   for (const Condition& c : conditions) guards.push_back(guard(c));
   CodePointer flat = flatten(body);
-  if (e->reduction == Reduction::kSum && e->scalar == Scalar::kReal && rectangular && product_of_reads(flat, code.factors)) {
+  if (e->reduction == Reduction::kSum && e->scalar == Scalar::kReal && rectangular && !keeps_zeros_outside_ &&
+      product_of_reads(flat, code.factors)) {
     for (CodePointer& f : code.factors) {
       if (!f->zero_outside) continue;
       const Sizes& sizes = operands_[static_cast<std::size_t>(f->operand)];

@@ -90,6 +90,9 @@ class Flattener {
   // A reduction that would keep more than `most_remembered` values (at most 2^30) is computed again instead.
   explicit Flattener(std::vector<Sizes> operands, std::int64_t most_remembered = std::int64_t{1} << 22);
 
+  // Multiplies zeros outside of an operand as well, which then are not a number with what is none. Otherwise sums may leave
+  // them out, where their bounds are linear.
+  void keep_zeros_outside() { keeps_zeros_outside_ = true; }
   // Declares a variable that runs from 0 to bound - 1; returns its slot.
   int variable(const Index& index, std::int64_t bound);
   std::size_t slot_count() const { return ranges_.size(); }
@@ -109,6 +112,7 @@ class Flattener {
   CodePointer remembered(const std::shared_ptr<Code>& code);
 
   std::vector<Sizes> operands_;
+  bool keeps_zeros_outside_ = false;
   std::vector<Interval> ranges_;
   std::vector<int> live_;  // the variables in scope
   std::unordered_map<std::uint64_t, int> slots_;

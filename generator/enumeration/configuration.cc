@@ -20,7 +20,9 @@ class Configurator {
     c_.symbols = {{"N", {2, 1}}, {"C", {2, 3}}, {"H", {3, 4}}, {"W", {4, 3}}, {"M", {2, 5}}, {"K", {5, 3}}};
     const std::vector<ListedOperator> items = parse_operator_list(text);
     for (const ListedOperator& item : items)
-      if (item.name == "conv2d") {
+      if (item.name == "transposed2d") {
+        leaves_.other_channels = true;
+      } else if (item.name == "conv2d") {
         OperatorArguments arguments(item);
         leaves_.other_channels |= own_output_channels(arguments)[0];
       }

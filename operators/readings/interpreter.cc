@@ -1,5 +1,7 @@
 #include "operators/readings/interpreter.h"
 
+#include "operators/readings/zeros_outside.h"
+
 #include "expressions/code_evaluator.h"
 #include "expressions/flatten.h"
 #include "operators/readings/number_system.h"
@@ -43,7 +45,8 @@ struct Evaluated {
 };
 
 template <class A>
-Evaluated<A> evaluate(const Output& output, A arithmetic, const std::vector<OperandData<A>>& operands) {
+Evaluated<A> evaluate(const Output& output, A arithmetic, const std::vector<OperandData<A>>& operands,
+                      bool zeros_outside = false) {
   Evaluated<A> result{values(output.type.shape), {}, {}};
   const std::int64_t count = element_count(result.sizes);
   if (count > (std::int64_t{1} << 33))
@@ -51,6 +54,7 @@ Evaluated<A> evaluate(const Output& output, A arithmetic, const std::vector<Oper
   std::vector<Sizes> sizes;
   for (const auto& o : operands) sizes.push_back(o.sizes);
   Flattener flattener(std::move(sizes));
+  if (zeros_outside) flattener.keep_zeros_outside();
   std::vector<int> position;
   for (std::size_t a = 0; a < result.sizes.size(); ++a)
     position.push_back(flattener.variable(output.position[a], result.sizes[a]));
@@ -92,9 +96,8 @@ struct TypeAndSizes {
   Sizes sizes;
 };
 
-}  // namespace
-
-std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, std::span<const Tensor> inputs) {
+std::vector<Tensor> interpreted(const Operator& op, const Attributes& attributes, std::span<const Tensor> inputs,
+                                bool zeros_outside) {
   std::vector<TypeAndSizes> types_and_sizes;
   for (const Tensor& t : inputs) types_and_sizes.push_back({t.type(), t.sizes()});
   const auto types = types_of<TypeAndSizes>(types_and_sizes);
@@ -127,7 +130,7 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   }
   std::vector<Tensor> results;
   for (const Output& output : definition.outputs()) {
-    Evaluated<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands);
+    Evaluated<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands, zeros_outside);
     if (output.type.type == DataType::kString)
       results.push_back(all_texts_in_order(e.integers) ? first_text->reshaped(std::move(e.sizes))
                                                        : texts.texts(std::move(e.sizes), e.integers));
@@ -137,6 +140,17 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
                             : Tensor::from_integers(output.type.type, std::move(e.sizes), e.integers));
   }
   return results;
+}
+
+}  // namespace
+
+std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, std::span<const Tensor> inputs) {
+  return interpreted(op, attributes, inputs, false);
+}
+
+std::vector<Tensor> interpret_with_zeros_outside(const Operator& op, const Attributes& attributes,
+                                                 std::span<const Tensor> inputs) {
+  return interpreted(op, attributes, inputs, true);
 }
 
 std::vector<FieldTensor> interpret_in_field(const Operator& op, const Attributes& attributes,
