@@ -95,3 +95,29 @@ TEST_CASE("false claims about rounding are found", "[rounding]") {
   CHECK_FALSE(breaks("x, y, z (x + y) + z => x + (y + z)", MathClass::kReassociates));
   CHECK_FALSE(breaks("x, y Abs(x) * Abs(y) => Abs(x * y)", MathClass::kExact));
 }
+
+TEST_CASE("zeros around an image are multiplied by weights that are not a number, in whatever operator", "[rounding]") {
+  const auto breaks = [](const std::string& target, MathClass claimed) {
+    return test_rounding(parse_algebra("rule r: \"\" x[2 * N, C, H], w[K, C, 3] let h = Split(x; axis=0, sizes=[N, N]) "
+                                       "Conv(x, w; strides=[1], dilations=[1], pads_begin=[1], pads_end=[1]) => " +
+                                           target,
+                                       "test")
+                             .at(0),
+                         claimed, 60, 1)
+        .has_value();
+  };
+  // Groups, a border of zeros, and the halves of a batch.
+  CHECK_FALSE(
+      breaks("Concat(Conv(h.0, w; strides=[1], dilations=[1], pads_begin=[1], pads_end=[1]), "
+             "Conv(h.1, w; strides=[1], dilations=[1], pads_begin=[1], pads_end=[1]); axis=0)",
+             MathClass::kExact));
+  CHECK_FALSE(
+      breaks("Conv(Pad(x; pads_begin=[0, 0, 1], pads_end=[0, 0, 1]), w; strides=[1], dilations=[1], pads_begin=[0], "
+             "pads_end=[0])",
+             MathClass::kReassociates));
+  // Zeros in a kernel are multiplied by elements that the source does not read.
+  CHECK(
+      breaks("Conv(x, Pad(w; pads_begin=[0, 0, 0], pads_end=[0, 0, 1]); strides=[1], dilations=[1], pads_begin=[1], "
+             "pads_end=[2])",
+             MathClass::kReassociates));
+}

@@ -134,11 +134,12 @@ void add_border(OperatorArguments& arguments, std::vector<Choice>& choices, Leav
   const auto add = [&](const std::string& w, const std::string& side) {
     const std::int64_t width = parse_integer(w, "width of border");
     if (width == 0) wrong_operators("width of border is 0, must not be");
-    if (side != "both" && side != "begin") wrong_operators("side of border is \"" + side + "\", must be both or begin");
+    if (side != "both" && side != "begin" && side != "end")
+      wrong_operators("side of border is \"" + side + "\", must be both, begin or end");
     Choice choice{"Border " + w + (side == "both" ? "" : " " + side), &op, 1,
                   [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
                     if (in[0].rank() < 3) return {};
-                    Indices begin(in[0].rank(), width), end(in[0].rank(), side == "both" ? width : 0);
+                    Indices begin(in[0].rank(), side == "end" ? 0 : width), end(in[0].rank(), side == "begin" ? 0 : width);
                     for (const std::size_t axis : {0, 1}) begin[axis] = end[axis] = 0;
                     return {attributes_of(op, {{"pads_begin", begin}, {"pads_end", end}})};
                   }};

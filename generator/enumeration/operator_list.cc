@@ -10,7 +10,7 @@ namespace {
 
 // "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants; "matrices" is that
 // without convolutions.
-constexpr std::array<OperatorSet, 12> kSets = {{
+constexpr std::array<OperatorSet, 13> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
@@ -41,6 +41,8 @@ constexpr std::array<OperatorSet, 12> kSets = {{
      "corrections,transposed2d(kernel=4,stride=2,padding=1|2,bias=true),transposed2d(kernel=2,padding=valid|1,bias=true,"
      "variables=false),fold(from=1,to=2x3,place=inner),border(width=-1),"
      "weights(at_most=1,each=1,operators=fold(from=2x3,to=1,part=inner)|repeat(axis=0,times=4))"},
+    {"partial-borders",
+     "corrections,conv2d(kernel=3,bias=true,outputs=own),fold(from=0,to=2|3),fold(from=2|3,to=0),border(width=1|-1,side=end)"},
     {"partial-groups",
      "corrections(groups=true),conv2d(kernel=3,padding=same,bias=true,outputs=own),"
      "weights(at_most=1,each=1,operators=diagonal(from=0,to=1,blocks=G))"},

@@ -71,6 +71,23 @@ TEST_CASE("partial equivalences of each kind come out corrected and proved", "[p
       {"corrections,AveragePool(kernel=[3,3],pads_begin=[1,1],pads_end=[1,1],count_include_pad=true),"
        "fold(from=3,to=0),fold(from=0,to=3)",
        "by Fold 3 into 0", true},
+      // a batch as groups, with each kernel twice
+      {kConvolutions + "fold(from=0,to=1),fold(from=1,to=0),weights(at_most=1,each=1,operators=repeat)", "by Fold 0 into 1",
+       false},
+      // a stride as channels of an image and of a kernel, which may need zeros first
+      {"corrections,conv2d(kernel=4,stride=2,padding=2,bias=true,outputs=own),"
+       "conv2d(kernel=2,padding=1,bias=true,outputs=own,variables=false),fold(from=2x3,to=1,part=inner),"
+       "weights(at_most=1,each=1,operators=fold(from=2x3,to=1,part=inner))",
+       "stride 2 2 bias by Fold 2x3 into 1", false},
+      {"corrections,conv2d(kernel=3,stride=2,bias=true,outputs=own),"
+       "conv2d(kernel=2,padding=before,bias=true,outputs=own,variables=false),fold(from=2x3,to=1,part=inner),"
+       "weights(at_most=2,each=1,operators=fold(from=2x3,to=1,part=inner)|border(side=begin))",
+       "Border 1 begin", false},
+      {"corrections,transposed2d(kernel=4,stride=2,padding=1,bias=true),transposed2d(kernel=2,bias=true,variables=false),"
+       "fold(from=1,to=2x3,place=inner),border(width=-1),"
+       "weights(at_most=1,each=1,operators=fold(from=2x3,to=1,part=inner)|repeat(times=4))",
+       "Fold 1 into 2x3 interleaved, Border -1", false},
+      {"partial-groups", "by Diagonal 0 along 1 in G blocks", false},  // groups in pairs, with zeros between them
   };
   for (const auto& kind : kinds) {
     INFO(kind.operators);
@@ -188,8 +205,71 @@ TEST_CASE("the corrections that people wrote follow from those that were found",
 }
 
 TEST_CASE("the shipped corrections are those that the generator finds", "[partial][long]") {
-  const std::vector<Rule> found = found_with("partial"),
-                          shipped = read_rules(std::filesystem::path("rules/optional/found_partial.rules"));
-  REQUIRE(found.size() == shipped.size());
-  for (std::size_t i = 0; i < found.size(); ++i) CHECK(to_algebra(found[i]) == to_algebra(shipped[i]));
+  for (const std::string set : {"partial", "partial-channels", "partial-transposed", "partial-groups"}) {
+    const std::string file = "rules/optional/found_" + (set == "partial" ? set : set.substr(8)) + ".rules";
+    std::vector<Rule> found = found_with(set);
+    const std::vector<Rule> written = read_rules(std::filesystem::path(file));
+    REQUIRE(found.size() == written.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      found[i].name = written[i].name;  // the number, after the set's name
+      CHECK(to_algebra(found[i]) == to_algebra(written[i]));
+    }
+  }
+}
+
+TEST_CASE("shipped partial equivalences are among those that were found", "[partial]") {
+  std::set<std::string> found;
+  for (const char* file : {"partial", "channels", "transposed", "groups"})
+    for (const Rule& rule : read_rules(std::filesystem::path("rules/optional") / ("found_" + std::string(file) + ".rules")))
+      found.insert(to_algebra(rule));
+  for (const Rule& rule : read_rules(std::filesystem::path("rules/database/partial.rules"))) {
+    INFO(rule.name);
+    CHECK(found.count(to_algebra(rule)) == 1);
+  }
+}
+
+TEST_CASE("groups become variables only where there can be several", "[partial]") {
+  // The channels of a kernel that is folded with its image are those of one group.
+  for (const Rule& rule : read_rules(std::filesystem::path("rules/optional/found_channels.rules")))
+    if (rule.description.find("into 1 alternating") != std::string::npos)
+      CHECK(to_algebra(rule).find("group=group") == std::string::npos);
+}
+
+TEST_CASE("what is on a diagonal, and what is repeated, is where the product with an identity puts it", "[partial]") {
+  const Configuration configuration = configure("partial-groups,weights(at_most=1,each=1,operators=repeat(axis=1,times=3))");
+  Forms forms(configuration);
+  const auto leaf = std::find_if(configuration.leaves.begin(), configuration.leaves.end(),
+                                 [](const Leaf& l) { return l.name.starts_with("k33"); });
+  REQUIRE(leaf != configuration.leaves.end());
+  const TypeId type = forms.intern(leaf->type);
+  const std::vector<Residue> elements = forms.random_elements(type, 0, 3);
+  std::size_t seen = 0;
+  for (std::uint32_t c = 0; c < configuration.choices.size(); ++c) {
+    const bool diagonal = configuration.choices[c].name.starts_with("Diagonal");
+    if (!diagonal && !configuration.choices[c].name.starts_with("Repeat")) continue;
+    for (const FormId id : forms.find(c, {&type, 1})) {
+      const Form& form = forms.form(id);
+      Forms::Scratch scratch;
+      std::vector<Residue> result(form.results);
+      const Residue* const operands[] = {elements.data()};
+      REQUIRE(forms.evaluate(form, operands, 3, scratch, result.data()));
+      const KnownType &in = forms.type(type), &out = forms.type(form.outputs[0]);
+      for (std::size_t a = 0; a < in.assigned.size(); ++a) {
+        const std::vector<std::int64_t> from = values(in.assigned[a].shape), to = values(out.assigned[a].shape);
+        REQUIRE(to == std::vector<std::int64_t>{from[0], from[1] * (diagonal ? 2 : 3), from[2], from[3]});
+        const std::int64_t groups = configuration.symbols.back().sizes[a], half = from[0] / (2 * groups),
+                           rest = from[2] * from[3];
+        for (std::int64_t k = 0; k < to[0]; ++k)
+          for (std::int64_t d = 0; d < to[1]; ++d)
+            for (std::int64_t r = 0; r < rest; ++r) {
+              const bool kept = !diagonal || k / half % 2 == d / from[1];
+              const auto source = static_cast<std::size_t>((k * from[1] + d % from[1]) * rest + r);
+              const auto target = static_cast<std::size_t>((k * to[1] + d) * rest + r);
+              CHECK(result[out.offsets[a] + target] == (kept ? elements[in.offsets[a] + source] : 0));
+            }
+      }
+      ++seen;
+    }
+  }
+  CHECK(seen == 2);
 }

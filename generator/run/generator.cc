@@ -11,6 +11,8 @@ namespace rewright::generator {
 
 namespace {
 
+constexpr std::size_t kMostCorrected = 5;  // operators in searches with corrections
+
 // Everything that the result depends on, as text.
 std::string identity(const GenerateOptions& options) {
   std::string text = "--operators " + options.operators + " --max-operators " + std::to_string(options.max_operators) +
@@ -80,10 +82,10 @@ Generated generate(const GenerateOptions& options) {
 }
 
 Generated generate(const GenerateOptions& options, Communicator& communicator) {
-  if (options.max_operators < 1 || options.max_operators > GraphCounter::kMostOperators)
-    throw Error(ErrorCode::kUsage, "graphs can have from 1 to " + std::to_string(GraphCounter::kMostOperators) + " operators",
-                "--max-operators");
   const Configuration configuration = configure(options.operators);
+  const std::size_t most = configuration.corrections ? kMostCorrected : GraphCounter::kMostOperators;
+  if (options.max_operators < 1 || options.max_operators > most)
+    throw Error(ErrorCode::kUsage, "graphs can have from 1 to " + std::to_string(most) + " operators", "--max-operators");
   Forms forms(configuration);
   if (configuration.corrections) return generate_corrected(options, forms);
   const Report report = report_of(options);

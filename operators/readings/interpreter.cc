@@ -1,10 +1,9 @@
 #include "operators/readings/interpreter.h"
 
-#include "operators/readings/zeros_outside.h"
-
 #include "expressions/code_evaluator.h"
 #include "expressions/flatten.h"
 #include "operators/readings/number_system.h"
+#include "operators/readings/zeros_outside.h"
 #include "operators/texts.h"
 
 namespace rewright::operators {

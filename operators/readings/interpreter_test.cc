@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <random>
+
+#include "operators/readings/zeros_outside.h"
 
 namespace rewright::operators {
 namespace {
@@ -64,6 +67,17 @@ Tensor random_vector(std::mt19937& random, std::int64_t n) {
   std::vector<double> v(static_cast<std::size_t>(n));
   for (double& x : v) x = static_cast<int>(random() % 19) - 9;
   return Tensor::from_reals(DataType::kDouble, {n}, v);
+}
+
+TEST_CASE("zeros outside are multiplied where that is asked for") {
+  Windows op;
+  op.pad = 1;
+  const Operator& windows = test_operators().get("Windows");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector inputs{Tensor::from_reals(DataType::kDouble, {3}, {1, 2, 3}),
+                           Tensor::from_reals(DataType::kDouble, {2}, {nan, 1})};
+  CHECK(interpret(windows, to_attributes(op), inputs).at(0).reals().at(0) == 1);
+  for (const double y : interpret_with_zeros_outside(windows, to_attributes(op), inputs).at(0).reals()) CHECK(std::isnan(y));
 }
 
 TEST_CASE("padded windows with strides agree with plain loops") {
