@@ -74,8 +74,8 @@ TEST_CASE("zeros outside are multiplied where that is asked for") {
   op.pad = 1;
   const Operator& windows = test_operators().get("Windows");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector inputs{Tensor::from_reals(DataType::kDouble, {3}, {1, 2, 3}),
-                           Tensor::from_reals(DataType::kDouble, {2}, {nan, 1})};
+  const std::vector<double> x{1, 2, 3}, w{nan, 1};
+  const std::vector inputs{Tensor::from_reals(DataType::kDouble, {3}, x), Tensor::from_reals(DataType::kDouble, {2}, w)};
   CHECK(interpret(windows, to_attributes(op), inputs).at(0).reals().at(0) == 1);
   for (const double y : interpret_with_zeros_outside(windows, to_attributes(op), inputs).at(0).reals()) CHECK(std::isnan(y));
 }
