@@ -12,7 +12,8 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::size_t kMostBound = 12;  // variables of a term that is regrouped
+constexpr std::size_t kMostBound = 12;   // variables of a term that is regrouped
+constexpr std::size_t kMostRounds = 64;  // each replaces one variable
 
 class Regrouping {
  public:
@@ -20,9 +21,8 @@ class Regrouping {
 
   Sum run(const Term& given) {
     Term term = given;
-    for (bool changed = true; changed && term.bound.size() <= kMostBound;) {
-      changed = multiples(term) || quotients(term) || blocks(term);
-      if (!changed) break;
+    for (std::size_t round = 0; round < kMostRounds && term.bound.size() <= kMostBound && !ended(); ++round) {
+      if (!multiples(term) && !quotients(term) && !blocks(term)) break;
       const Sum simple = simplified({term});
       if (simple.empty()) return {};
       term = simple[0];
@@ -31,6 +31,8 @@ class Regrouping {
   }
 
  private:
+  bool ended() const { return solver_.options().ended && solver_.options().ended(); }
+
   bool is_positive(const Index& size) const { return solver_.proves_quickly(assumptions_, at_least(size, 1)); }
 
   static bool any_occurs(const Indices& variables, const Index& in) {
@@ -138,7 +140,12 @@ class Regrouping {
         merged = summed;
         std::erase(merged.bound, r);
         *std::find(merged.bound.begin(), merged.bound.end(), q) = whole;
-        for (const Guard& g : guards) merged.guards.push_back(in_blocks(g, q, whole, *size));
+        const bool all = std::all_of(guards.begin(), guards.end(), [&](const Guard& g) {
+          const std::optional<Guard> in = in_blocks(g, q, whole, *size);
+          if (in) merged.guards.push_back(*in);
+          return in.has_value();
+        });
+        if (!all) continue;
         term = std::move(merged);
         tidy(term);
         return true;
@@ -147,11 +154,13 @@ class Regrouping {
     return false;
   }
 
-  // The guard for q = whole div size.
-  static Guard in_blocks(const Guard& g, const Index& q, const Index& whole, const Index& size) {
+  // The guard for q = whole div size, without a division: with one, quotients() would separate the two again, and so on without
+  // an end. Nullopt if there is none.
+  static std::optional<Guard> in_blocks(const Guard& g, const Index& q, const Index& whole, const Index& size) {
+    if (!occurs(q, g)) return g;
     const int sign = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, q) : 0;
     const Index rest = g.value - Index(sign) * q;
-    if (sign == 0 || occurs(whole, rest)) return replaced(g, {{q, floor_div(whole, size)}});
+    if (sign == 0 || occurs(whole, rest)) return std::nullopt;
     return sign > 0 ? non_negative(whole + rest * size) : non_negative(rest * size + size - 1 - whole);
   }
 

@@ -54,7 +54,7 @@ TEST_CASE("sums in other variables have the same value", "[regrouping]") {
   const Index size = Index::symbol("D"), other = Index::symbol("N");
   const Guards known{at_least(size, 1), at_least(other, 1)};
   std::size_t changed = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const Index u = Index::fresh("u"), v = Index::fresh("v");
     const Index divisor = below(2) ? size : Index(2 + below(2));
     Term term;
@@ -70,7 +70,19 @@ TEST_CASE("sums in other variables have the same value", "[regrouping]") {
       case 1:  // a block and a place in it
         term.guards = within(u, divisor);
         for (const Guard& g : within(v, 3)) term.guards.push_back(g);
-        term.guards.push_back(non_negative(shift + v - 1 - below(2)));
+        switch (below(4)) {
+          case 0:  // also of both, and of a multiple of the block: then they stay two
+            term.guards.push_back(non_negative((v - u) * (below(2) ? 1 : -1)));
+            break;
+          case 1:
+            term.guards.push_back(non_negative(v * 2 - 3));
+            break;
+          case 2:
+            term.guards.push_back(non_negative(divisor * v + u - 2));
+            break;
+          default:
+            term.guards.push_back(non_negative(shift + v - 1 - below(2)));
+        }
         term.factors = {access(0, {u + divisor * v - shift}), access(1, {(u + divisor * v) * 2})};
         if (below(3) == 0) term.factors.push_back(access(2, {v}));  // then the block is seen
         break;
@@ -94,5 +106,39 @@ TEST_CASE("sums in other variables have the same value", "[regrouping]") {
       CHECK(products(sum, symbols) == products(result, symbols));
     }
   }
-  CHECK(changed >= 30);
+  CHECK(changed >= 60);
+}
+
+TEST_CASE("a block and a place in it stay two where a guard needs both", "[regrouping]") {
+  Solver solver;
+  const Index size = Index::symbol("D"), blocks = Index::symbol("M");
+  const Guards known{at_least(size, 1), at_least(blocks, 1)};
+  const Index q = Index::fresh("q"), r = Index::fresh("r");
+  Term term;
+  term.bound = {q, r};
+  term.guards = within(q, blocks);
+  for (const Guard& g : within(r, size)) term.guards.push_back(g);
+  term.factors = {access(0, {size * q + r})};
+  CHECK(regrouped({term}, known, solver).at(0).bound.size() == 1);
+  for (const Index& value : {q - r, r - q, q * 2 - 3, r - 1}) {
+    Term both = term;
+    both.guards.push_back(non_negative(value));
+    CHECK(regrouped({both}, known, solver).at(0).bound.size() == 2);
+  }
+}
+
+TEST_CASE("nothing is regrouped when the time is over", "[regrouping]") {
+  SolverOptions options;
+  bool ended = false;
+  options.ended = [&] { return ended; };
+  Solver solver(options);
+  const Index size = Index::symbol("D"), u = Index::fresh("u");
+  const Guards known{at_least(size, 1)};
+  Term term;
+  term.bound = {u};
+  term.guards = within(u, size * 3);
+  term.factors = {access(0, {floor_div(u, size), u - size * floor_div(u, size)})};
+  CHECK(to_string(regrouped({term}, known, solver)) != to_string({term}));
+  ended = true;
+  CHECK(to_string(regrouped({term}, known, solver)) == to_string({term}));
 }

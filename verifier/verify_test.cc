@@ -203,6 +203,19 @@ TEST_CASE("conditions under which a refuted rule holds are suggested", "[verify]
   CHECK(verdict_of("rule r: \"\" x[N] Relu(x) => x").suggested_conditions.empty());
 }
 
+TEST_CASE("sums over triangles of what is folded are answered", "[verify]") {
+  const std::string triangle = "Trilu(Reshape(x; shape=[M, D]); upper=", sum = "; axes=[0, 1], keepdims=";
+  CHECK(verdict_of("rule r: \"\" x[M * D] ReduceSum(" + triangle + "false)" + sum + "true) => ReduceSum(" + triangle + "true)" +
+                   sum + "true)")
+            .outcome == Outcome::kRefuted);
+  CHECK(verdict_of("rule r: \"\" x[M * D] ReduceSum(Reshape(" + triangle +
+                   "false); shape=[M * D]); axes=[0], keepdims=false) => ReduceSum(" + triangle + "false)" + sum + "false)")
+            .outcome == Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[12] ReduceSum(Reshape(Trilu(Reshape(x; shape=[3, 4]); upper=false); shape=[2, 6])" + sum +
+                   "false) => ReduceSum(Trilu(Reshape(x; shape=[3, 4]); upper=false)" + sum + "false)")
+            .outcome == Outcome::kProved);
+}
+
 TEST_CASE("a solver without a budget leaves a rule undecided", "[verify][long]") {
   const auto rules = read_rules(std::filesystem::path("verifier/testdata/true.rules"));
   int undecided = 0;
