@@ -2,11 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "optimizer/devices/profile_neighbours.h"
 
 namespace rewright::optimizer {
+
+namespace {
+
+// The text that operator_signature() gives, of a profile's signature: no constness, and no contents of constants.
+std::string without_constants(const std::string& signature) {
+  static constexpr std::string_view kConstant = "constant ";
+  std::string result;
+  for (std::size_t at = 0; at < signature.size();) {
+    if (signature.compare(at, kConstant.size(), kConstant) == 0 && at > 0 && signature[at - 1] == ' ') {
+      at += kConstant.size();
+    } else if (signature[at] == '#') {
+      at = std::min(signature.find(' ', at), signature.size());
+    } else {
+      result += signature[at++];
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 OperatorFactors::OperatorFactors(const DeviceProfile& profile) {
   const Roofline& rates = profile.roofline;
@@ -16,14 +37,20 @@ OperatorFactors::OperatorFactors(const DeviceProfile& profile) {
         rates.call_seconds + std::max(op.size.operations / rates.operations_per_second, op.size.bytes / rates.bytes_per_second);
     const double miss = std::log(*op.seconds / least);
     if (!(least > 0) || !std::isfinite(miss)) continue;
-    by_name_[operators_of(op.signature)].push_back(
-        {attributes_of(op.signature), op.signature.find(" constant ") != std::string::npos, op.size, miss});
+    const bool has_constants = op.signature.find(" constant ") != std::string::npos;
+    by_name_[operators_of(op.signature)].push_back({attributes_of(op.signature), has_constants, op.size, miss});
+    by_text_[has_constants ? 1 : 0].emplace(without_constants(op.signature), miss);
   }
 }
 
 std::optional<double> OperatorFactors::factor(const OperatorSignature& signature, std::optional<bool> constants) const {
   const auto known = by_name_.find(operators_of(signature.text));
   if (known == by_name_.end()) return std::nullopt;
+  for (const bool has_constants : {false, true}) {
+    if (constants.value_or(has_constants) != has_constants) continue;
+    const auto same = by_text_[has_constants ? 1 : 0].find(signature.text);
+    if (same != by_text_[has_constants ? 1 : 0].end()) return std::exp(same->second);
+  }
   const auto is_wanted = [&](const Measured& m) { return !constants || m.has_constants == *constants; };
   const bool any = std::none_of(known->second.begin(), known->second.end(), is_wanted);
   const std::string attributes = attributes_of(signature.text);

@@ -2,6 +2,7 @@
 // own (Winograd's convolutions are faster than the roofline, transposed reads slower).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -30,9 +31,9 @@ class OperatorFactors {
  public:
   explicit OperatorFactors(const DeviceProfile& profile);
 
-  // From measured operators of the same name at the nearest sizes, as in ProfileModel. `constants`: only those of which some
-  // operands were constants, or only those of which none were, if there are any such; without it all. nullopt: none was
-  // measured.
+  // Of the operator itself, if it was measured: others of its size may be of another shape. Else from operators of the same
+  // name at the nearest sizes, as in ProfileModel. `constants`: only those of which some operands were constants, or only those
+  // of which none were, if there are any such; without it all. nullopt: none was measured.
   std::optional<double> factor(const OperatorSignature& signature, std::optional<bool> constants) const;
   // The least factor of all operators of the name.
   std::optional<double> least_factor(const OperatorSignature& signature) const;
@@ -45,6 +46,7 @@ class OperatorFactors {
     double miss = 0;  // logarithm of measured time over roofline
   };
   std::unordered_map<std::string, std::vector<Measured>> by_name_;
+  std::array<std::unordered_map<std::string, double>, 2> by_text_;  // without and with constants: the logarithm
 };
 
 }  // namespace rewright::optimizer

@@ -66,4 +66,24 @@ TEST_CASE("factors of operators are those of the nearest that were measured") {
   }
 }
 
+TEST_CASE("a factor is that of the operator itself, and of no other of its size") {
+  // Equal operations, bytes and elements: of tall and of wide products.
+  const OperatorSignature tall = product(64, 16, 256), wide = product(256, 16, 64);
+  REQUIRE(tall.size == wide.size);
+  DeviceProfile profile{"d", kRates, {}};
+  for (const auto& [one, factor] : {std::pair(tall, 2.0), std::pair(wide, 3.0)}) {
+    profile.operators.push_back({one.text, factor * roofline(one.size), one.size});
+    // The second operand a constant, with its contents.
+    std::string text = one.text;
+    text.insert(text.rfind(' ') + 1, "constant ");
+    profile.operators.push_back({text + "#123", 10 * factor * roofline(one.size), one.size});
+  }
+  const OperatorFactors factors(profile);
+  CHECK(*factors.factor(tall, false) == Approx(2));
+  CHECK(*factors.factor(wide, false) == Approx(3));
+  CHECK(*factors.factor(tall, true) == Approx(20));
+  CHECK(*factors.factor(wide, true) == Approx(30));
+  CHECK(*factors.factor(wide, std::nullopt) == Approx(3));
+}
+
 }  // namespace rewright::optimizer
