@@ -16,7 +16,8 @@ std::vector<double> moved_shares(const Graph& graph) {
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n]->op) traits[n] = operator_traits(*nodes[n]->op, nodes[n]->attributes, graph.operand_types(*nodes[n]));
   std::vector<double> fused(nodes.size());
-  for (std::size_t n = 0; n < nodes.size(); ++n)
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    bool is_written_before = false;
     for (std::size_t k = 0; k < traits[n].aligned.size(); ++k) {
       const ValueId v = nodes[n]->inputs[k];
       if (!traits[n].aligned[k] || !traits[n].pointwise || v == kNoValue || producers[v] < 0) continue;
@@ -26,9 +27,17 @@ std::vector<double> moved_shares(const Graph& graph) {
       const double bytes = bytes_of(graph.value(v).type);
       fused[n] += bytes;
       const auto& inputs = nodes[n]->inputs;
-      if (std::find(inputs.begin(), inputs.end(), v) == inputs.begin() + static_cast<std::ptrdiff_t>(k))
-        fused[from] += bytes;  // once, however often a node reads it
+      if (std::find(inputs.begin(), inputs.end(), v) != inputs.begin() + static_cast<std::ptrdiff_t>(k))
+        continue;  // saved once, however often a node reads it
+      // A kernel writes once. That counts for the first of its nodes, whose measured time has it: beside the computing of a
+      // product it may take no time.
+      const ValueId result = nodes[n]->outputs.at(0);
+      if (!is_written_before && result != kNoValue)
+        fused[n] += std::min(bytes, bytes_of(graph.value(result).type)), is_written_before = true;
+      else
+        fused[from] += bytes;
     }
+  }
   std::vector<double> result(nodes.size(), 1);
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (traits[n].bytes > 0) result[n] = std::max(0.0, 1 - fused[n] / traits[n].bytes);
