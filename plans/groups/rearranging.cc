@@ -115,13 +115,16 @@ class Rearranger {
         if (const ValueId v = node.inputs[k]; v != kNoValue && !graph_.is_constant(v))
           use(k, v, may_be_changed(v, choice.needs[k].holding));
     };
-    bool keeps = false;
+    bool keeps = false, reads = false;
     for_operands([&](std::size_t k, ValueId v, bool can) {
       if (can && facts_.keeps(name, k)) keeps = keeps || stored(n, v, choice.needs[k]).own;
+      if (can && facts_.reads(name, k)) reads = reads || stored(n, v, choice.needs[k]).own;
     });
     for_operands([&](std::size_t k, ValueId v, bool can) {
-      const bool own = can && (facts_.changes(name, LayoutFacts::kOperand, k) || (keeps && facts_.keeps(name, k)));
-      take(n, v, choice.needs[k].holding, stored(n, v, choice.needs[k]), own);
+      Stored& known = stored(n, v, choice.needs[k]);
+      const bool own = can && (facts_.changes(name, LayoutFacts::kOperand, k) || (keeps && facts_.keeps(name, k)) ||
+                               (known.own && facts_.reads(name, k)));
+      take(n, v, choice.needs[k].holding, known, own);
     });
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
@@ -129,6 +132,7 @@ class Rearranger {
       const bool can = may_be_changed(v, choice.gives[o]);
       const bool own = can && (facts_.changes(name, LayoutFacts::kResult, o) || keeps);
       own_[v] = {order_.node_level[n], !own, own};
+      if (can && reads && !own) own_[v].own = true;  // it is written as it is wanted
       if (leaves_[v]) take(n, v, choice.gives[o], own_[v], false);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <random>
+#include <utility>
 
 #include "operators/operator.h"
 #include "plans/groups/step.h"
@@ -18,7 +19,7 @@ Machine with_layouts(std::size_t devices, std::size_t least_channels, bool relu_
   description.devices = description.per_node = devices;
   description.rates = DeviceRates{1e11, 1e11, 0};
   description.node = NetworkDescription{.latency = 1e-6, .bytes_per_second = 1e10};
-  description.layouts = LayoutFacts{{"operand 0 of Conv", "result 0 of Conv"}, {}, least_channels, kRate};
+  description.layouts = LayoutFacts{{"operand 0 of Conv", "result 0 of Conv"}, {}, {}, least_channels, kRate};
   if (relu_keeps) description.layouts->kept.insert("operand 0 of Relu");
   return Machine(description);
 }
@@ -66,6 +67,10 @@ TEST_CASE("rearranging: values are changed where a layout begins and ends") {
   };
   CHECK(on(8, true) == std::vector<double>{copy(16, 8), 0, copy(8, 8)});
   CHECK(on(8, false) == std::vector<double>{copy(16, 8), copy(32, 8), copy(32, 8) + copy(8, 8)});
+  // A function that reads either layout writes the one that is wanted.
+  MachineDescription reading = with_layouts(1, 8, false).description();
+  reading.layouts->read.insert("operand 0 of Relu");
+  CHECK(seconds(Machine(reading), graph, partition, options) == std::vector<double>{copy(16, 8), 0, copy(8, 8)});
   CHECK(on(9, true) == std::vector<double>{copy(16, 8), 0, 0});
   CHECK(on(17, true) == std::vector<double>{0, 0, 0});
   CHECK(on(33, true) == std::vector<double>{0, 0, 0});
@@ -94,6 +99,11 @@ TEST_CASE("rearranging: exchanges are of plain values, and parts of what is whol
   const std::vector<double> expected{2 * copy(16, 4), copy(32, 4), copy(32, 4) + copy(8, 4)};
   const std::vector<double> found = seconds(machine, graph, partition, options);
   for (std::size_t n = 0; n < 3; ++n) CHECK(found[n] == Approx(expected[n]));
+  // A function that writes what is wanted does so for the exchange.
+  MachineDescription reading = machine.description();
+  reading.layouts->read = std::exchange(reading.layouts->kept, {});
+  const std::vector<double> read = seconds(Machine(reading), graph, partition, options);
+  for (std::size_t n = 0; n < 3; ++n) CHECK(read[n] == Approx(n == 1 ? 0 : expected[n]));
   // The simulated step takes them.
   MachineDescription plain = machine.description();
   plain.layouts.reset();

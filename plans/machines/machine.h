@@ -43,6 +43,7 @@ struct LayoutFacts {
 
   std::set<std::string> changed = {};  // ports that have another layout than a plain tensor's
   std::set<std::string> kept = {};     // operands that are read as they are, and the results are alike
+  std::set<std::string> read = {};     // operands that are read as they are, and the results are written as they are wanted
   std::size_t least_channels = 1;      // values with fewer stay plain
   double bytes_per_second = 0;         // read and written, by such copies and by copies of parts
 
@@ -50,6 +51,7 @@ struct LayoutFacts {
     return changed.contains(port(kind, number, op));
   }
   bool keeps(const std::string& op, std::size_t operand) const { return kept.contains(port(kOperand, operand, op)); }
+  bool reads(const std::string& op, std::size_t operand) const { return read.contains(port(kOperand, operand, op)); }
   friend bool operator==(const LayoutFacts&, const LayoutFacts&) = default;
 };
 

@@ -53,6 +53,7 @@ constexpr std::array kFields{
     Field{"layouts", "changed", FieldKind::kTexts, true, "", "operands and results in this layout: operand 0 of Conv"},
     Field{"layouts", "kept", FieldKind::kTexts, true, "",
           "operands that are read in either layout, which results then have: operand 0 of Relu"},
+    Field{"layouts", "read", FieldKind::kTexts, false, "", "operands that are read in either layout, for results in either"},
     Field{"layouts", "least_channels", FieldKind::kCount, true, "", "values with fewer channels (axis 1) are not changed"},
     Field{"layouts", "bytes_per_second", FieldKind::kRate, true, "",
           "bytes that a device reads and writes in a second as it changes layouts, and copies parts of values"},
@@ -169,12 +170,15 @@ class Reader {
     result.exchange_seconds = d.value("exchange_seconds", 0.0), result.exchanges_beside = d.value("exchanges_beside", true);
     if (!d.contains("layouts")) return;
     const json& l = d["layouts"];
-    static const std::regex kChanged("(operand|result) [0-9]+ of \\S+"), kKept("operand [0-9]+ of \\S+");
-    for (const auto& [key, form] : {std::pair("changed", &kChanged), std::pair("kept", &kKept)})
-      for (const json& port : l[key])
-        if (!std::regex_match(port.get<std::string>(), *form))
+    static const std::regex kPort("(operand|result) [0-9]+ of \\S+"), kOperand("operand [0-9]+ of \\S+");
+    const auto ports = [&](const char* key, const std::regex& form) {
+      const auto texts = l.value(key, std::set<std::string>());
+      for (const std::string& port : texts)
+        if (!std::regex_match(port, form))
           throw bad("must be as \"operand 0 of Conv\", and is " + shown(port), std::string("devices.layouts.") + key);
-    result.layouts = {l["changed"].get<std::set<std::string>>(), l["kept"].get<std::set<std::string>>(),
+      return texts;
+    };
+    result.layouts = {ports("changed", kPort), ports("kept", kOperand), ports("read", kOperand),
                       static_cast<std::size_t>(l["least_channels"].get<double>()), l["bytes_per_second"].get<double>()};
   }
 
@@ -315,6 +319,7 @@ std::string write_machine(const MachineDescription& d) {
                           {"kept", d.layouts->kept},
                           {"least_channels", d.layouts->least_channels},
                           {"bytes_per_second", d.layouts->bytes_per_second}};
+  if (d.layouts && !d.layouts->read.empty()) devices["layouts"]["read"] = d.layouts->read;
   json links = json::object();
   if (d.node) links["node"] = network_json(*d.node);
   if (d.cluster) links["cluster"] = network_json(*d.cluster);

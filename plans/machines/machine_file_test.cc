@@ -51,7 +51,7 @@ TEST_CASE("a machine that is written is read as it was") {
   const NetworkDescription node{1.0 / 3, 1e9, "ring"};
   MachineDescription shared = make_node(4, {1e12, 1e11}, 1e9, node);
   shared.node_bytes_per_second = 1.0 / 7, shared.exchange_seconds = 0.1 + 0.7, shared.exchanges_beside = false;
-  shared.layouts = {{"operand 0 of Conv"}, {"operand 0 of Relu", "operand 1 of Add"}, 8, 1e9 / 3};
+  shared.layouts = {{"operand 0 of Conv"}, {"operand 0 of Relu", "operand 1 of Add"}, {"operand 2 of Sum"}, 8, 1e9 / 3};
   for (const MachineDescription& d :
        {shared, parse_machine(kExample, "m"), make_node(5, {1e12, 1e11, 1e-6}, 2e9, node),
         make_cluster(3, 2, {1e12, 1e11}, 1e9, node, edges), MachineDescription{.rates = DeviceRates{1, 2}}}) {
