@@ -12,6 +12,8 @@
 #include "plans/machines/machine_file.h"
 #include "plans/machines/measure_links.h"
 #include "runtime/planned/measure_exchanges.h"
+#include "runtime/planned/measure_layouts.h"
+#include "runtime/planned/operator_parts.h"
 #include "runtime/planned/planned_graph.h"
 #include "runtime/planned/planned_run.h"
 #include "tools/cli/command.h"
@@ -142,7 +144,10 @@ std::vector<Graph> planned_graphs(const ProfileOptions& options) {
 
 // Measures operators while all processes do, and writes the first one's profile beside the machine's file. Returns its name.
 std::string profile_operators(const ProfileOptions& options, const plans::MachineDescription& machine, Communicator& processes,
-                              const std::vector<Graph>& graphs, std::stop_token cancel) {
+                              std::vector<Graph> graphs, std::stop_token cancel) {
+  // As they are, and as each of the processes would compute them.
+  const std::vector<Graph> parts = runtime::operator_parts(plans::Machine(machine), graphs, processes.size());
+  graphs.insert(graphs.end(), parts.begin(), parts.end());
   // As if the process had a processor for itself: so are operators timed, and factors are of the two.
   const double share = share_of_processor(options, machine.per_node);
   plans::DeviceRates rates = plans::Machine(machine).rates();
@@ -199,6 +204,12 @@ int profile_links(ProfileOptions options, Communicator& processes) {
   if (links.node) machine.node = network(*links.node);
   if (links.cluster) machine.cluster = network(*links.cluster);
   if (!options.models.empty()) machine.profile = profile_operators(options, machine, processes, graphs, interruption.token());
+  if (!options.models.empty() && options.device == "cpu") {
+    processes.barrier();
+    machine.layouts =
+        runtime::measure_layouts(find_backend("cpu"), {.threads = thread_count(options.common)}, graphs, interruption.token());
+    processes.barrier();  // none computes alone
+  }
   if (!speaks) return kDone;
   nlohmann::json file = nlohmann::json::parse(plans::write_machine(machine));
   if (links.node) file["links"]["node"]["measured"] = link_json(*links.node);
