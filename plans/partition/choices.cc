@@ -124,7 +124,7 @@ const std::vector<NodeChoice>& ChoiceFinder::of(const Graph& graph, const Node& 
   NodeChoice whole_node = whole_choice(node);
   if (node.op) whole_node.seconds = choice_seconds(node, types, whole_node, processes_, seconds_, moved);
   at->second.push_back(std::move(whole_node));
-  if (!node.op) return at->second;
+  if (!node.op || processes_ < 2) return at->second;  // one process has all of it
   for (const Cut& cut : cuts_->find(*node.op, node.attributes, types)) {
     if (cut.outputs.size() < results.size()) continue;
     auto c = make_choice(types, results, cut, processes_);

@@ -150,8 +150,11 @@ PlannedGraph divided_by(const Plan& plan, PlannedGraph planned) {
   return planned;
 }
 
-const std::vector<std::string>& strategies() {
-  static const std::vector<std::string> kStrategies{"auto", "data", "zero", "tensor", "hybrid", "spatial"};
+const std::vector<PlanStrategy>& strategies() {
+  using Data = PlanStrategy::Data;
+  static const std::vector<PlanStrategy> kStrategies{{"auto", Data::kAny, false},       {"data", Data::kSamples, true},
+                                                     {"tensor", Data::kWhole, false},   {"zero", Data::kSamples, false},
+                                                     {"hybrid", Data::kSamples, false}, {"spatial", Data::kImages, true}};
   return kStrategies;
 }
 
@@ -159,15 +162,23 @@ std::function<bool(ValueId, const plans::Holding&)> holdings_of(const std::strin
   const auto is_in = [](const std::vector<ValueId>& list, ValueId v) {
     return std::find(list.begin(), list.end(), v) != list.end();
   };
-  return [&planned, strategy, is_in](ValueId v, const plans::Holding& h) {
+  const auto known = std::ranges::find(strategies(), strategy, &PlanStrategy::name);
+  return [&planned, is_in, how = known == strategies().end() ? PlanStrategy() : *known](ValueId v, const plans::Holding& h) {
     const bool is_whole = h.kind == plans::Holding::Kind::kWhole;
     const bool is_parameter = is_in(planned.parameters, v), is_data = is_in(planned.data, v);
     const TensorType& type = planned.graph.value(v).type;
-    if (is_parameter && (strategy == "data" || strategy == "spatial")) return is_whole;
+    if (is_parameter && how.whole_parameters) return is_whole;
     if (!is_data || type.rank() == 0) return true;
-    if (strategy == "data" || strategy == "zero" || strategy == "hybrid") return !is_whole && h.axis == 0;
-    if (strategy == "tensor") return is_whole;
-    if (strategy == "spatial") return type.rank() < 4 ? is_whole : !is_whole && h.axis >= 2;
+    switch (how.data) {
+      case PlanStrategy::Data::kSamples:
+        return !is_whole && h.axis == 0;
+      case PlanStrategy::Data::kWhole:
+        return is_whole;
+      case PlanStrategy::Data::kImages:
+        return type.rank() < 4 ? is_whole : !is_whole && h.axis >= 2;
+      case PlanStrategy::Data::kAny:
+        break;
+    }
     return true;
   };
 }

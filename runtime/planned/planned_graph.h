@@ -35,8 +35,17 @@ PlannedGraph planned_for_inference(Graph sized);
 PlannedGraph planned_for_training(const training::TrainingGraphs& graphs);
 // The graph that a plan divides, with what the plan computes again: of its groups that is within (plans::group_of).
 PlannedGraph divided_by(const plans::Plan& plan, PlannedGraph planned);
-// Strategies by name, "auto" first. They say how data and parameters are held; everything else is found.
-const std::vector<std::string>& strategies();
+// A strategy says how data and parameters are held; everything else is found.
+struct PlanStrategy {
+  enum class Data { kAny, kSamples, kWhole, kImages };  // kImages: along height or width
+  std::string name;
+  Data data = Data::kAny;
+  bool whole_parameters = false;
+
+  bool is_like(const PlanStrategy& other) const { return data == other.data && whole_parameters == other.whole_parameters; }
+};
+// Those that can be asked for by name: "auto" first, then in the order in which a search tries them. Some have two names.
+const std::vector<PlanStrategy>& strategies();
 // PartitionOptions::allowed of a strategy. `planned` must outlive it.
 std::function<bool(ValueId, const plans::Holding&)> holdings_of(const std::string& strategy, const PlannedGraph& planned);
 

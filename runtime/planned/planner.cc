@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -44,6 +45,8 @@ constexpr std::size_t kByHand = 4;
 constexpr double kStillProved = 0.75;  // of the budget
 constexpr std::size_t kSharers = 4;
 constexpr double kRounding = 1e-9;  // of a step
+// Changes at random go on as long as a round shortens the step by so much.
+constexpr double kWorthARound = 1e-3;
 
 constexpr int kRecomputingAttempts = 4;
 
@@ -76,7 +79,7 @@ class Planner {
     set_links(machine_, 1, machine_.devices(), options);
     set_ways(options, 1, false);
     options.memory = machine_.memory();
-    options.allowed = holdings_of(strategy, planned_);
+    options.allowed = allowed(strategy);
     options.replaced = planned_.replaced;
     auto result = fitting(planned_.graph, choices_.among(machine_.devices(), 1, false), options, nullptr, 1);
     if (result) result->plan.strategy = strategy;
@@ -102,8 +105,8 @@ class Planner {
   // of all strategies.
   Candidate refined(Candidate from, const plans::RefineLimits& limits, bool to_any) {
     Found& found = found_.at(from.number);
-    const auto allowed = found.level ? found.options.allowed : holdings_of(from.plan.strategy, planned_);
-    if (to_any && !found.level) found.options.allowed = holdings_of("auto", planned_);
+    const auto allowed = found.level ? found.options.allowed : this->allowed(from.plan.strategy);
+    if (to_any && !found.level) found.options.allowed = this->allowed("auto");
     const Work work = found.work();
     plans::StepGroups groups;
     if (work.group) groups = {found.groups, work.group->exchanges, pairs(found.groups, true)};
@@ -156,6 +159,12 @@ class Planner {
   bool ran_out_of_time() const { return ran_out_of_time_; }
 
  private:
+  // Of a plan of one level. One process holds all values whole, by any strategy.
+  std::function<bool(ValueId, const plans::Holding&)> allowed(const std::string& strategy) const {
+    if (machine_.devices() > 1) return holdings_of(strategy, planned_);
+    return [](ValueId, const plans::Holding& h) { return h.kind == plans::Holding::Kind::kWhole; };
+  }
+
   std::nullopt_t nothing(const Partition& partition) {
     ran_out_of_time_ = ran_out_of_time_ || partition.timed_out;
     return std::nullopt;
@@ -374,7 +383,7 @@ class Search {
     try_again(0.72 * search_.seconds);
     const double bound =
         planner_.lower_bound(std::clamp(0.8 * search_.seconds - elapsed(), 0.0, search_.seconds / 8), has_groups());
-    refine_best(0.9 * search_.seconds, search_.seed + 1);
+    refine_while_it_pays(0.9 * search_.seconds);
     if (!best_) refuse();
     result_.plan = std::move(best_->plan);
     PlanPrediction& found = *result_.plan.predicted;  // of the same times, added in another order
@@ -442,6 +451,15 @@ class Search {
     const double step = best_->plan.predicted->seconds;
     double& known = result_.strategies.try_emplace(best_->plan.strategy, step).first->second;
     known = std::min(known, step);
+  }
+
+  // Round after round, each with other changes at random.
+  void refine_while_it_pays(double until) {
+    double before = std::numeric_limits<double>::infinity();
+    for (unsigned round = 1; best_ && best_->plan.predicted->seconds < (1 - kWorthARound) * before; ++round) {
+      before = best_->plan.predicted->seconds;
+      refine_best(until, search_.seed + round);
+    }
   }
 
   void consider(const Levels& levels, const Effort& effort) {

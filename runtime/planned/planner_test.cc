@@ -149,6 +149,20 @@ TEST_CASE("planner: without time there is a plan, proved, and no strategy that w
   }
 }
 
+TEST_CASE("planner: one process divides nothing") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const PlannedGraph planned = few_operators(seed);
+    for (const PlanStrategy& strategy : strategies()) {
+      if (strategy.data == PlanStrategy::Data::kImages) continue;
+      PlanSearch search;
+      search.strategy = strategy.name, search.seconds = 5, search.seed = seed;
+      const plans::Plan plan = find_plan(planned, one_node(1, 1e9), search).plan;
+      CHECK(plan.exchanges.empty());
+    }
+  }
+}
+
 TEST_CASE("planner: a search whose cuts are not proved begins anew with those that are") {
   RandomGraph g(2);
   Node unknown;

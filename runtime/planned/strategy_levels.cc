@@ -17,9 +17,9 @@ std::string name_of(const Levels& levels) { return levels.inner.empty() ? levels
 
 std::vector<Levels> wanted_levels(const std::string& strategy, bool has_groups, bool has_images) {
   const auto require_known = [](const std::string& name) {
-    if (std::find(strategies().begin(), strategies().end(), name) != strategies().end()) return;
+    if (std::ranges::find(strategies(), name, &PlanStrategy::name) != strategies().end()) return;
     std::string all;
-    for (const std::string& one : strategies()) all += (all.empty() ? "" : ", ") + one;
+    for (const PlanStrategy& one : strategies()) all += (all.empty() ? "" : ", ") + one.name;
     throw Error(ErrorCode::kUsage, "there is no strategy \"" + name + "\"", "--strategy",
                 "it is one of " + all + ", or two of them as in data+tensor");
   };
@@ -37,10 +37,14 @@ std::vector<Levels> wanted_levels(const std::string& strategy, bool has_groups, 
   if (has_groups)
     result = {{"data", ""},     {"data", "tensor"}, {"zero", ""},    {"data", "data"},
               {"data", "auto"}, {"data", "zero"},   {"auto", "auto"}};
-  for (const std::string one : {"data", "tensor", "zero", "spatial", "auto"}) {
-    const bool is_there = has_groups && (one == "data" || one == "zero");
-    if (!is_there && (one != "spatial" || has_images)) result.push_back({one, ""});  // hybrid is zero
-  }
+  const auto& all = strategies();
+  const auto add = [&](const PlanStrategy& one) {
+    const bool is_there = std::ranges::any_of(result, [&](const Levels& l) { return l.inner.empty() && l.outer == one.name; });
+    if (!is_there && (one.data != PlanStrategy::Data::kImages || has_images)) result.push_back({one.name, ""});
+  };
+  for (auto one = all.begin() + 1; one != all.end(); ++one)
+    if (std::none_of(all.begin(), one, [&](const PlanStrategy& other) { return one->is_like(other); })) add(*one);
+  add(all.front());  // any holding, which takes longest
   return result;
 }
 
