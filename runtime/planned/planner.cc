@@ -45,8 +45,6 @@ constexpr std::size_t kByHand = 4;
 constexpr double kStillProved = 0.75;  // of the budget
 constexpr std::size_t kSharers = 4;
 constexpr double kRounding = 1e-9;  // of a step
-// Changes at random go on as long as a round shortens the step by so much.
-constexpr double kWorthARound = 1e-3;
 
 constexpr int kRecomputingAttempts = 4;
 
@@ -383,7 +381,7 @@ class Search {
     try_again(0.72 * search_.seconds);
     const double bound =
         planner_.lower_bound(std::clamp(0.8 * search_.seconds - elapsed(), 0.0, search_.seconds / 8), has_groups());
-    refine_while_it_pays(0.9 * search_.seconds);
+    refine_best(0.9 * search_.seconds, search_.seed + 1);
     if (!best_) refuse();
     result_.plan = std::move(best_->plan);
     PlanPrediction& found = *result_.plan.predicted;  // of the same times, added in another order
@@ -451,15 +449,6 @@ class Search {
     const double step = best_->plan.predicted->seconds;
     double& known = result_.strategies.try_emplace(best_->plan.strategy, step).first->second;
     known = std::min(known, step);
-  }
-
-  // Round after round, each with other changes at random.
-  void refine_while_it_pays(double until) {
-    double before = std::numeric_limits<double>::infinity();
-    for (unsigned round = 1; best_ && best_->plan.predicted->seconds < (1 - kWorthARound) * before; ++round) {
-      before = best_->plan.predicted->seconds;
-      refine_best(until, search_.seed + round);
-    }
   }
 
   void consider(const Levels& levels, const Effort& effort) {
