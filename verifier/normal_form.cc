@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "expressions/division.h"
-#include "verifier/number_laws.h"
 #include "verifier/divisions.h"
+#include "verifier/number_laws.h"
 
 namespace rewright::proof {
 
