@@ -28,7 +28,9 @@ def torch_embedding(c):
 
 def n_gram_repeat_block(c):
     batch, length, words = c.whole(1, 4), c.whole(1, 20), c.whole(2, 6)
-    c.give(c.integers(0, words - 1, batch, length), c.reals(batch, words))
+    scores = c.reals(batch, words)
+    scores[c.random.random(scores.shape) < 0.1] = np.nan
+    c.give(c.integers(0, words - 1, batch, length), scores)
     c.set(ngram_size=c.whole(1, 4))
 
 
@@ -50,6 +52,15 @@ def bias_dropout(c):
     if c.peer[0].output[0] == "sum":
         c.give(c.reals(*shape))
         c.peer.append(helper.make_node("Add", ["sum", "x2"], ["y0"]))
+    else:
+        c.give(None)
+    if c.chance():
+        c.give(None)
+        c.fix(np.array(False))
+    if c.chance():
+        c.outputs = 2
+        c.peer += [helper.make_node("Shape", ["x0"], ["shape"]),
+                   helper.make_node("ConstantOfShape", ["shape"], ["y1"], value=helper.make_tensor("true", 9, [1], [1]))]
 
 
 def conv_transpose(c):
@@ -112,7 +123,13 @@ def grid_sample(c):
 
 def matmul_integer_16(c):
     m, k, n = c.whole(1, 6), c.whole(1, 9), c.whole(1, 7)
-    c.give(c.integers(-900, 900, m, k, type=np.int16), c.integers(-900, 900, k, n, type=np.int16))
+    types = c.pick((np.int16, np.int16), (np.int16, np.int16), (np.uint16, np.uint16), (np.uint16, np.int16))
+    for size, type in zip(((m, k), (k, n)), types):
+        c.give(c.integers(-900 if type == np.int16 else 0, 900, *size, type=type))
+    if types[0] != np.int16:  # ONNX Runtime has no kernel
+        wide = 12 if types[1] == np.uint16 else 6
+        c.peer = [helper.make_node("Cast", ["x0"], ["a"], to=wide), helper.make_node("Cast", ["x1"], ["b"], to=wide),
+                  helper.make_node("MatMul", ["a", "b"], ["y0"])]
 
 
 def matmul_bnb4(c):
@@ -140,10 +157,13 @@ def mul_integer(c):
 
 def reduce_sum_integer(c):
     shape = [c.whole(1, 5) for _ in range(3)]
-    c.give(c.integers(-128, 127, *shape, type=np.int8))
+    is_signed = c.chance()
+    c.give(c.integers(-128, 127, *shape, type=np.int8) if is_signed else c.integers(0, 255, *shape, type=np.uint8))
     axes, keepdims = c.pick([0], [1, 2], [-1], [0, 1, 2]), c.whole(0, 1)
-    c.set(axes=axes, keepdims=keepdims)
-    c.peer = [helper.make_node("Cast", ["x0"], ["wide"], to=6), helper.make_node("Constant", [], ["axes"], value_ints=axes),
+    c.set(keepdims=keepdims)
+    if len(axes) < 3 or c.chance():
+        c.set(axes=axes)
+    c.peer = [helper.make_node("Cast", ["x0"], ["wide"], to=6 if is_signed else 12), helper.make_node("Constant", [], ["axes"], value_ints=axes),
               helper.make_node("ReduceSum", ["wide", "axes"], ["y0"], keepdims=keepdims)]
 
 
@@ -179,7 +199,7 @@ def quantized_lstm(c):
     for columns in (inputs, hidden):
         c.fix(weights_of(c, type, directions, columns, 4 * hidden))
     c.maybe(c.reals(directions, 8 * hidden))
-    c.give(c.integers(1, length, batch, type=np.int32) if c.chance(0.3) else None)
+    c.give(c.integers(0, length, batch, type=np.int32) if c.chance(0.3) else None)
     c.maybe(c.reals(directions, batch, hidden, scale=0.5))
     c.maybe(c.reals(directions, batch, hidden, scale=0.5))
     c.maybe(c.reals(directions, 3 * hidden, scale=0.5), 0.3)

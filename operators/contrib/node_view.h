@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operators/onnx.h"
+#include "operators/procedure.h"
 
 namespace rewright::operators {
 
@@ -46,10 +47,14 @@ class NodeView final : public OnnxSource {
   }
   OnnxValue constant(Tensor tensor) override { return source_.constant(std::move(tensor)); }
 
-  // Imports the node by the operator's own mapping. nullopt, with a reason, where that does.
+  // Imports the node by the operator's own mapping, or by the graph of its procedure. nullopt, with a reason, where these do.
   std::optional<std::vector<OnnxValue>> import(std::string& reason) {
-    const Operator& op = *find_onnx("", type_);
-    return op.onnx().import ? op.onnx().import(*this, reason) : import_default(op, *this, reason);
+    if (const Operator* op = find_onnx("", type_))
+      return op->onnx().import ? op->onnx().import(*this, reason) : import_default(*op, *this, reason);
+    if (const Procedure* procedure = find_procedure("", type_); procedure && procedure->graph)
+      return procedure->graph(*this, reason);
+    reason = "ONNX's " + type_ + " has no graph";
+    return std::nullopt;
   }
 
  private:

@@ -73,6 +73,8 @@ Results embedded(ContribNode& n, std::size_t first, const Tables& tables, ValueI
   const ValueId y = normalized(n, sum, tables.whole(scale), tables.whole(bias), n.source.real("epsilon", 1e-12f));
   ValueId count = kNoGradient;
   if (const std::size_t given = first + 5; n.has(given)) {
+    n.require_rank(given, 2);
+    n.require_equal(n.shape(given)[0], ids[0], "the number of its mask's rows");
     const ValueId mask = n.b.cast(n.input(given), DataType::kInt32);
     count = n.b.summed(n.b.cast(n.b.add("Equal", {mask, n.b.scalar(DataType::kInt32, 1)}), DataType::kInt32), {1});
   } else {

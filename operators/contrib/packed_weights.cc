@@ -1,6 +1,7 @@
 // Weights in blocks of few bits: MatMulNBits, MatMulBnb4, GatherBlockQuantized.
 #include "operators/contrib/packed_weights.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rewright::operators {
@@ -171,20 +172,21 @@ const std::vector<double>& numbers_of_4_bits(bool are_quantiles) {
 // Y = A W', where W's elements, in the order of its rows, are looked up by 4 bits each, the upper ones of a byte first, and
 // multiplied by the magnitude of their block.
 Results matmul_bnb4(ContribNode& n, std::string& reason) {
-  const std::int64_t k = n.positive("K"), columns = n.positive("N"), block = n.positive("block_size");
+  const std::int64_t k = n.positive("K"), columns = n.positive("N"), given_block = n.positive("block_size");
   const std::int64_t table = n.source.integer("quant_type", 1);
-  require_block_size(block);
+  require_block_size(given_block);
   n.require(table == 0 || table == 1, "quant_type is " + std::to_string(table) + ", must be 0 or 1");
   if (n.source.integer("transB", 1) != 1) {
     reason = "its weights are not transposed";
     return std::nullopt;
   }
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  n.require(k <= kMost / columns && block <= kMost, "K and N are too large");
+  n.require(k <= kMost / columns, "K and N are too large");
   n.require(n.shape(0).size() >= 1, "its input A has no axes");
   n.require_equal(n.shape(0).back(), k, "the number of A's columns");
   n.require(n.type(1) == DataType::kUint8, "its input B must consist of bytes");
-  const std::int64_t count = k * columns, blocks = (count + block - 1) / block, bytes = (count + 1) / 2;
+  const std::int64_t count = k * columns, block = std::min(given_block, count), blocks = (count + block - 1) / block,
+                     bytes = (count + 1) / 2;
   const DataType type = n.type(0);
   const ValueId low_first = n.b.reshaped(unpacked(n, resized(n, 1, {bytes}, "input B"), 4), {bytes, 2});
   const ValueId codes =

@@ -83,7 +83,13 @@ Results nhwc_conv(ContribNode& n, std::string& reason) {
                 {static_cast<OnnxValue>(n.channels_first(n.input(0))), n.source.input(1), n.source.input(2)});
   const auto y = conv.import(reason);
   if (!y) return std::nullopt;
-  const ValueId sum = n.plus(n.channels_last(static_cast<ValueId>(y->at(0))), n.optional_input(3));
+  const ValueId last = n.channels_last(static_cast<ValueId>(y->at(0)));
+  if (n.has(3)) {
+    n.require_rank(3, n.shape(0).size());
+    for (std::size_t a = 0; a < n.shape(0).size(); ++a)
+      n.require_equal(n.shape(3)[a], n.b.shape_of(last)[a], "axis " + std::to_string(a) + " of its input Z");
+  }
+  const ValueId sum = n.plus(last, n.optional_input(3));
   return activated(n, sum, n.source.reals("activation_params"), reason);
 }
 

@@ -141,6 +141,7 @@ Results dynamic_quantize_matmul(ContribNode& n, std::string&) {
 // (A - its zero point) (B - its zero point), by elements, as int32.
 Results mul_integer(ContribNode& n, std::string&) {
   const auto centered = [&](std::size_t i) {
+    n.require(is_integer(n.type(i)) && byte_size(n.type(i)) == 1, "its operands must be integers of 8 bits");
     const ValueId wide = n.b.cast(n.input(i), DataType::kInt32);
     return n.has(i + 1) ? n.b.add("Sub", {wide, n.b.cast(n.input(i + 1), DataType::kInt32)}) : wide;
   };
@@ -149,6 +150,7 @@ Results mul_integer(ContribNode& n, std::string&) {
 
 // The sum over some axes, in 32 bits; over all axes if none are named.
 Results reduce_sum_integer(ContribNode& n, std::string&) {
+  n.require(is_integer(n.type(0)) && byte_size(n.type(0)) == 1, "its elements must be integers of 8 bits");
   const std::vector<std::int64_t> given = n.source.integers("axes");
   Indices axes(given.begin(), given.end());
   for (std::size_t a = 0; given.empty() && a < n.shape(0).size(); ++a) axes.emplace_back(a);
@@ -159,6 +161,8 @@ Results reduce_sum_integer(ContribNode& n, std::string&) {
 
 // A product of integers of 16 bits, in 32.
 Results matmul_integer_16(ContribNode& n, std::string&) {
+  for (const std::size_t i : {0, 1})
+    n.require(n.type(i) == DataType::kInt16 || n.type(i) == DataType::kUint16, "its operands must be integers of 16 bits");
   const bool is_signed = n.type(0) == DataType::kInt16 || n.type(1) == DataType::kInt16;
   const DataType wide = is_signed ? DataType::kInt32 : DataType::kUint32;
   return n.results({n.b.add("MatMul", {n.b.cast(n.input(0), wide), n.b.cast(n.input(1), wide)})});

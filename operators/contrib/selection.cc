@@ -1,8 +1,10 @@
 // Operators that choose and move elements: axes, windows, embeddings, crops of images, n-grams that would be repeated; dropout.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "operators/contrib/contrib.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
@@ -10,31 +12,28 @@ namespace {
 
 using Results = ContribNode::Results;
 
-std::size_t checked(std::int64_t axis, std::size_t rank, const char* name) {
-  const auto count = static_cast<std::int64_t>(rank);
-  ContribNode::require(axis >= -count && axis < count, std::string(name) + " is " + std::to_string(axis) + ", must be from " +
-                                                           std::to_string(-count) + " to " + std::to_string(count - 1));
-  return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
-}
-
 Results expand_dims(ContribNode& n, std::string& reason) {
   const auto axis = n.known_integers(1, "its axis", reason);
   if (!axis) return std::nullopt;
   n.require(axis->size() == 1, "its axis has " + std::to_string(axis->size()) + " elements, must have one");
-  const std::size_t at = checked(axis->front(), n.shape(0).size() + 1, "its axis");
+  const std::size_t at = checked_axis(axis->front(), n.shape(0).size() + 1);
   return n.results({n.b.add("Unsqueeze", {n.input(0)}, {{"axes", Indices{Index(at)}}})});
 }
 
 // Windows of `size` entries of an axis, one every `step`; the entries of a window become the last axis.
-Results unfold(ContribNode& n, std::string&) {
+Results unfold(ContribNode& n, std::string& reason) {
   const Indices shape = n.shape(0);
-  const std::size_t axis = checked(n.source.integer("dim", -1), shape.size(), "dim");
-  const std::int64_t size = n.positive("size"), step = n.source.integer("step", 1);
-  n.require(step > 0, "step is " + std::to_string(step) + ", must be positive");
+  const std::size_t axis = checked_axis(n.source.integer("dim", -1), shape.size());
+  const std::int64_t size = n.positive("size"), given_step = n.source.integer("step", 1);
+  n.require(given_step > 0, "step is " + std::to_string(given_step) + ", must be positive");
   const Index all = shape[axis];
-  n.require(!all.is_constant() || all.value() >= size, "size is " + std::to_string(size) + ", its axis has " + all.to_string());
-  const Index count = floor_div(all - size, step) + 1;
-  const ValueId first = n.b.add("Range", {}, {{"delta", Index(step)}, {"count", count}});
+  if (!all.is_constant()) {
+    reason = "the length of its axis is not known";
+    return std::nullopt;
+  }
+  n.require(all.value() >= size, "size is " + std::to_string(size) + ", its axis has " + all.to_string());
+  const std::int64_t step = std::min(given_step, all.value()), count = (all.value() - size) / step + 1;
+  const ValueId first = n.b.add("Range", {}, {{"delta", Index(step)}, {"count", Index(count)}});
   const ValueId places = n.b.add("Add", {n.b.reshaped(first, {count, 1}), n.range(size)});
   const ValueId windows = n.b.add("Gather", {n.input(0), places}, {{"axis", Index(axis)}});
   Indices perm;
@@ -54,6 +53,8 @@ Results torch_embedding(ContribNode& n, std::string&) {
 // before.
 Results n_gram_repeat_block(ContribNode& n, std::string&) {
   n.require_rank(0, 2), n.require_rank(1, 2);
+  n.require_equal(n.shape(1)[0], n.shape(0)[0], "the number of its scores' rows");
+  n.require(n.type(0) == DataType::kInt64 && is_real(n.type(1)), "its words must be int64, its scores real numbers");
   const std::int64_t size = n.positive("ngram_size");
   constexpr std::int64_t kMost = 1024;
   n.require(size <= kMost, "ngram_size is " + std::to_string(size) + ", more than " + std::to_string(kMost));
@@ -62,20 +63,16 @@ Results n_gram_repeat_block(ContribNode& n, std::string&) {
   const ValueId nothing = n.b.scalar(n.type(0), -1);
   const ValueId text = n.b.add("Pad", {n.input(0), nothing}, {{"pads_begin", Indices{0, size - 1}}});
   const auto words = [&](const Index& first, const Index& count) { return n.entries(text, 1, first, count); };
-  const DataType type = n.type(1);
-  const ValueId blocked = n.b.scalar(type, -std::numeric_limits<double>::infinity());
-  const ValueId free = n.b.scalar(type, std::numeric_limits<double>::infinity());
-  ValueId matches = kNoGradient;
+  ValueId matches = n.b.filled({DataType::kInt32, {n.shape(0)[0], length}}, 1);
   for (std::int64_t i = 0; i + 1 < size; ++i) {
-    const ValueId same = n.b.add("Equal", {words(i, length), words(length + i, 1)});
-    matches = matches == kNoGradient ? same : n.b.add("And", {matches, same});
+    const ValueId same = n.b.cast(n.b.add("Equal", {words(i, length), words(length + i, 1)}), DataType::kInt32);
+    matches = i == 0 ? same : n.b.add("Mul", {matches, same});
   }
-  const Indices sizes{n.shape(0)[0], length};
-  const ValueId limits = matches == kNoGradient ? n.b.filled({type, sizes}, -std::numeric_limits<double>::infinity())
-                                                : n.b.add("Where", {matches, blocked, free});
-  const ValueId next = n.b.cast(words(size - 1, length), DataType::kInt64);
-  return n.results(
-      {n.b.add("ScatterElements", {n.input(1), next, limits}, {{"axis", Index(1)}, {"reduction", std::string("min")}})});
+  const ValueId none = n.b.filled({DataType::kInt32, n.shape(1)}, 0);
+  const ValueId counts = n.b.add("ScatterElements", {none, words(size - 1, length), matches},
+                                 {{"axis", Index(1)}, {"reduction", std::string("max")}});
+  const ValueId blocked = n.b.scalar(n.type(1), -std::numeric_limits<double>::infinity());
+  return n.results({n.b.add("Where", {n.b.cast(counts, DataType::kBool), blocked, n.input(1)})});
 }
 
 // Parts of images, each of one image of the batch and with corners as fractions of its size, resampled to one size. A position
@@ -105,6 +102,9 @@ Results crop_and_resize(ContribNode& n, std::string& reason) {
     return b.reshaped(v, shape);
   };
 
+  const Indices places{parts, (*sizes)[0], (*sizes)[1], 1};
+  const auto spread = [&](ValueId v) { return b.add("Expand", {v}, {{"shape", places}}); };
+
   // Along an axis of the image: the positions [parts, size], whether they lie inside, and the entries beside them.
   struct Axis {
     ValueId is_inside, low, high, fraction;
@@ -126,17 +126,16 @@ Results crop_and_resize(ContribNode& n, std::string& reason) {
     const ValueId inside = f.inside(at, 0, extent), used = f.where(inside, at, f.number(0));
     const ValueId low = mode == "nearest" ? f.floor(f.plus(used, 0.5)) : f.floor(used);
     const auto entry = [&](ValueId v) { return along(b.cast(v, DataType::kInt64), 1 + which); };
-    const ValueId high = b.add("Ceil", {used});
-    return Axis{along(inside, 1 + which), entry(low), entry(high), along(f.difference(used, low), 1 + which)};
+    const ValueId high = mode == "bilinear" ? b.add("Ceil", {used}) : kNoGradient;
+    return Axis{along(inside, 1 + which), spread(entry(low)), mode == "bilinear" ? spread(entry(high)) : kNoGradient,
+                along(f.difference(used, low), 1 + which)};
   };
   const Axis y = positions(0), x = positions(1);
 
   const ValueId pixels = n.channels_last(n.input(0));
-  const Indices places{parts, (*sizes)[0], (*sizes)[1], 1};
-  const auto spread = [&](ValueId v) { return b.add("Expand", {v}, {{"shape", places}}); };
   const ValueId batch = spread(along(b.cast(n.input(2), DataType::kInt64), 1));
   const auto pixels_at = [&](ValueId row, ValueId column) {
-    return b.add("GatherND", {pixels, n.joined({batch, spread(row), spread(column)}, 3)});
+    return b.add("GatherND", {pixels, n.joined({batch, row, column}, 3)});
   };
   const auto between = [&](ValueId from, ValueId to, ValueId fraction) {
     return f.sum(from, f.times(f.difference(to, from), fraction));
@@ -154,10 +153,16 @@ Results crop_and_resize(ContribNode& n, std::string& reason) {
 Results bias_dropout(ContribNode& n, std::string& reason) {
   if (n.has(4)) {
     const auto mode = n.source.constant_value(n.source.input(4));
-    if (!mode || mode->size() != 1 || mode->integers().front() != 0) {
+    if (!mode || mode->size() != 1 || mode->reals().front() != 0) {
       reason = "it may train";
       return std::nullopt;
     }
+  }
+  for (const std::size_t added : {1, 2}) {
+    const bool is_row = added == 1 && n.shape(1).size() == 1;
+    n.require(!n.has(added) || is_row || n.shape(added).size() == n.shape(0).size(), "its bias or residual has another rank");
+    for (std::size_t a = 0; n.has(added) && !is_row && a < n.shape(0).size(); ++a)
+      n.require_equal(n.shape(added)[a], n.shape(0)[a], "axis " + std::to_string(a) + " of its bias or residual");
   }
   const ValueId y = n.plus(n.plus(n.input(0), n.input(1)), n.optional_input(2));
   if (n.source.output_count() < 2) return n.results({y});

@@ -97,7 +97,7 @@ Imported graph_of_batch_normalization(OnnxSource& source, std::string& reason) {
 }
 
 // The inverse of a matrix of size x size elements, in its place, by elimination with the largest element of each column as
-// pivot (Gauss and Jordan). A singular one gets elements that are no numbers.
+// pivot (Gauss and Jordan). That of a singular one has elements that are infinite or no numbers.
 void invert(std::span<double> matrix, std::size_t size) {
   std::vector<double> inverse(matrix.size(), 0);
   for (std::size_t i = 0; i < size; ++i) inverse[i * size + i] = 1;

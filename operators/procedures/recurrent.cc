@@ -52,6 +52,8 @@ class Network {
     inputs_ = x.sizes()[2];
     hidden_ = r[is_quantized_ ? 1 : 2];
     const std::string direction = call.text("direction", "forward");
+    if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+      throw Error(ErrorCode::kBadInput, "direction is " + direction + ", must be forward, reverse or bidirectional");
     directions_ = direction == "bidirectional" ? 2 : 1;
     backward_first_ = direction == "reverse";
     if (w != weight_sizes(inputs_, {directions_}) || r != weight_sizes(hidden_, {directions_}))
@@ -101,6 +103,8 @@ class Network {
                     std::size_t first) const {
     given.push_back(operand(input, d, weight_sizes(columns)));
     if (!is_quantized_) return;
+    if (!call_.has_input(first + 1) || call_.tensor(first + 1).type() != call_.tensor(input).type())
+      throw Error(ErrorCode::kBadInput, "a zero point must have the type of its weights");
     given.push_back(quantization(first, d)), given.push_back(quantization(first + 1, d));
   }
 

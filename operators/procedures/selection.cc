@@ -351,7 +351,7 @@ void run_non_max_suppression(Call& call) {
   std::vector<std::uint64_t> order;
   // Somewhat more than are wanted are sorted first, as some overlap others.
   constexpr std::int64_t kFewSorted = 16, kMostSorted = 4096;
-  const std::int64_t wanted = std::min(most, kMostSorted);
+  const std::int64_t wanted = std::clamp<std::int64_t>(most, 0, kMostSorted);
   const auto sorted_first = static_cast<std::size_t>(std::clamp(wanted + wanted / 2, kFewSorted, kMostSorted));
   KeptBoxes kept(overlap_limit);
   for (std::int64_t batch = 0; batch < s[0]; ++batch)

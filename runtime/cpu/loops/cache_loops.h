@@ -17,7 +17,7 @@ struct CacheLoops {
   void (*scores)(const float* q, Count rows, const float* k, Count k_rows, Count keys, Count size, float* scores, Count stride);
   // y[r * size + d] += sum(t) p[r * stride + t] v[t * v_rows + d]
   void (*add_values)(const float* p, Count stride, Count rows, const float* v, Count v_rows, Count keys, Count size, float* y);
-  // These of keys and values of 16 bits, [0]: halves, [1]: bfloat16; null: the instruction set does not convert them.
+  // As above, for keys and values of 16 bits, [0]: halves, [1]: bfloat16; null: the instruction set does not convert them.
   void (*scores_of_short[2])(const float* q, Count rows, const std::uint16_t* k, Count k_rows, Count keys, Count size,
                              float* scores, Count stride);
   void (*add_short_values[2])(const float* p, Count stride, Count rows, const std::uint16_t* v, Count v_rows, Count keys,

@@ -30,7 +30,7 @@ struct ScalingLoops : RowSums<float> {
   RowSums<double> of_doubles;
   void (*scale_uint8)(float* d, const std::uint8_t* s, Count n, const Scaling& by);
   void (*scale_int8)(float* d, const std::int8_t* s, Count n, const Scaling& by);
-  // These of rows of n elements, each by numbers of its own.
+  // Rows of n elements, each row by its own numbers.
   struct RowScalings {
     const float *center, *factor, *shift;
     float low, high;
