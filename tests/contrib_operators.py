@@ -48,7 +48,7 @@ def differs(name, ours, theirs, tolerance):
         return None if np.array_equal(ours, theirs) else f"{name} differs"
     limit = tolerance * max(1.0, np.abs(theirs[np.isfinite(theirs)]).max(initial=0))
     with np.errstate(invalid="ignore"):
-        worst = np.where(ours == theirs, 0, np.abs(ours - theirs)).max(initial=0)
+        worst = np.where((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)), 0, np.abs(ours - theirs)).max(initial=0)
     return None if worst <= limit else f"{name} is off by {worst:.3g}"
 
 

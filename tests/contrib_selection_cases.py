@@ -163,8 +163,9 @@ def reduce_sum_integer(c):
     c.set(keepdims=keepdims)
     if len(axes) < 3 or c.chance():
         c.set(axes=axes)
-    c.peer = [helper.make_node("Cast", ["x0"], ["wide"], to=6 if is_signed else 12), helper.make_node("Constant", [], ["axes"], value_ints=axes),
-              helper.make_node("ReduceSum", ["wide", "axes"], ["y0"], keepdims=keepdims)]
+    c.peer = [helper.make_node("Cast", ["x0"], ["wide"], to=7), helper.make_node("Constant", [], ["axes"], value_ints=axes),
+              helper.make_node("ReduceSum", ["wide", "axes"], ["sum"], keepdims=keepdims),
+              helper.make_node("Cast", ["sum"], ["y0"], to=6 if is_signed else 12)]
 
 
 def quantized_embed(c):

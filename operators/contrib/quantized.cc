@@ -154,9 +154,9 @@ Results reduce_sum_integer(ContribNode& n, std::string&) {
   const std::vector<std::int64_t> given = n.source.integers("axes");
   Indices axes(given.begin(), given.end());
   for (std::size_t a = 0; given.empty() && a < n.shape(0).size(); ++a) axes.emplace_back(a);
-  const DataType wide = n.type(0) == DataType::kUint8 ? DataType::kUint32 : DataType::kInt32;
-  return n.results({n.b.add("ReduceSum", {n.b.cast(n.input(0), wide)},
-                            {{"axes", axes}, {"keepdims", n.source.integer("keepdims", 1) != 0}})});
+  const ValueId sum = n.b.add("ReduceSum", {n.b.cast(n.input(0), DataType::kInt64)},
+                              {{"axes", axes}, {"keepdims", n.source.integer("keepdims", 1) != 0}});
+  return n.results({n.b.cast(sum, n.type(0) == DataType::kUint8 ? DataType::kUint32 : DataType::kInt32)});
 }
 
 // A product of integers of 16 bits, in 32.

@@ -256,12 +256,15 @@ class Network {
         if (n < lengths_[static_cast<std::size_t>(b)])
           copy_rows(inputs[1].tensor(), b, all, output_row(d, entry(n, b), b), 1, hidden_);
     }
-    const Tensor first = states[0];
     for (std::size_t s = 0; s < states.size(); ++s) states[s] = inputs[1 + s].tensor();
     if (!is_quantized_ || is_whole) return;
     for (std::int64_t b = 0; b < batch_; ++b) {
       const std::int64_t length = lengths_[static_cast<std::size_t>(b)];
-      copy_rows(length > 0 ? all : first, length > 0 ? output_row(d, entry(length - 1, b), b) : b, states[0], b, 1, hidden_);
+      if (length > 0) {
+        copy_rows(all, output_row(d, entry(length - 1, b), b), states[0], b, 1, hidden_);
+      } else {  // as ONNX Runtime has it
+        for (Tensor& state : states) copy_rows(none, b, state, b, 1, hidden_);
+      }
     }
   }
 
