@@ -14,6 +14,7 @@ namespace rewright::rules {
 //   kCancels       NaN in the inputs spreads to the same elements; where no value overflows, the same elements are finite
 //   kReassociates  and no digits are lost where values nearly cancel (rules/cancellation.h)
 //   kNeedsFinite   nothing is claimed
+// Zeros around images are multiplied on both sides. Where a runtime leaves them out, the result holds for finite weights.
 // Returns a difference that `claimed` does not allow; nullopt if none was found.
 std::optional<std::string> test_rounding(const Rule& rule, MathClass claimed, int instances, std::uint64_t seed);
 

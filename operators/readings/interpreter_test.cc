@@ -1,5 +1,6 @@
 #include "operators/readings/interpreter.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -78,6 +79,26 @@ TEST_CASE("zeros outside are multiplied where that is asked for") {
   const std::vector inputs{Tensor::from_reals(DataType::kDouble, {3}, x), Tensor::from_reals(DataType::kDouble, {2}, w)};
   CHECK(interpret(windows, to_attributes(op), inputs).at(0).reals().at(0) == 1);
   for (const double y : interpret_with_zeros_outside(windows, to_attributes(op), inputs).at(0).reals()) CHECK(std::isnan(y));
+}
+
+TEST_CASE("zeros outside make no difference where weights are finite, whatever the image has") {
+  std::mt19937 random(6);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::array kElements = {0.0, -0.0, 1.5, -2.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
+  const Operator& windows = test_operators().get("Windows");
+  for (int round = 0; round < 100; ++round) {
+    Windows op;
+    op.pad = static_cast<std::int64_t>(random() % 3);
+    std::vector<double> x(3 + random() % 4);
+    for (double& v : x) v = kElements[random() % kElements.size()];
+    const std::vector inputs{Tensor::from_reals(DataType::kDouble, {static_cast<std::int64_t>(x.size())}, x),
+                             random_vector(random, 1 + static_cast<std::int64_t>(random() % 3))};
+    const std::vector<double> left_out = interpret(windows, to_attributes(op), inputs).at(0).reals();
+    const std::vector<double> kept = interpret_with_zeros_outside(windows, to_attributes(op), inputs).at(0).reals();
+    REQUIRE(left_out.size() == kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      CHECK((left_out[i] == kept[i] || (std::isnan(left_out[i]) && std::isnan(kept[i]))));
+  }
 }
 
 TEST_CASE("padded windows with strides agree with plain loops") {
