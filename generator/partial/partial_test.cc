@@ -206,7 +206,7 @@ TEST_CASE("the corrections that people wrote follow from those that were found",
 }
 
 TEST_CASE("the shipped corrections are those that the generator finds", "[partial][long]") {
-  for (const std::string set : {"partial", "partial-channels", "partial-transposed", "partial-groups", "partial-borders"}) {
+  for (const std::string set : {"partial", "partial-channels", "partial-transposed", "partial-borders"}) {
     const std::string file = "rules/optional/found_" + (set == "partial" ? set : set.substr(8)) + ".rules";
     std::vector<Rule> found = found_with(set, set == "partial-borders" ? 5 : 3);
     const std::vector<Rule> written = read_rules(std::filesystem::path(file));
@@ -218,22 +218,31 @@ TEST_CASE("the shipped corrections are those that the generator finds", "[partia
   }
 }
 
-TEST_CASE("shipped partial equivalences are among those that were found", "[partial]") {
+TEST_CASE("shipped partial equivalences are among those that were found, but for conditions", "[partial]") {
   std::set<std::string> found;
-  for (const char* file : {"partial", "channels", "transposed", "groups"})
-    for (const Rule& rule : read_rules(std::filesystem::path("rules/optional") / ("found_" + std::string(file) + ".rules")))
-      found.insert(to_algebra(rule));
-  for (const Rule& rule : read_rules(std::filesystem::path("rules/database/partial.rules"))) {
+  const auto add = [&](Rule rule) {
+    rule.name = "rule";
+    found.insert(to_algebra(rule));
+  };
+  for (const Rule& rule : read_rules(std::filesystem::path("rules/optional/found_partial.rules"))) add(rule);
+  for (const Rule& rule : found_with("partial-groups")) add(rule);
+  for (Rule& rule : read_rules(std::filesystem::path("rules/database/partial.rules"))) {
     INFO(rule.name);
+    rule.name = "rule";
+    rule.conditions.clear();
     CHECK(found.count(to_algebra(rule)) == 1);
   }
 }
 
 TEST_CASE("groups become variables only where there can be several", "[partial]") {
   // The channels of a kernel that is folded with its image are those of one group.
-  for (const Rule& rule : read_rules(std::filesystem::path("rules/optional/found_channels.rules")))
-    if (rule.description.find("into 1 alternating") != std::string::npos)
-      CHECK(to_algebra(rule).find("group=group") == std::string::npos);
+  std::size_t seen = 0;
+  for (const Rule& rule : read_rules(std::filesystem::path("rules/optional/found_channels.rules"))) {
+    if (rule.description.find("into 1 alternating") == std::string::npos) continue;
+    ++seen;
+    CHECK(to_algebra(rule).find("group=group") == std::string::npos);
+  }
+  REQUIRE(seen > 0);
 }
 
 TEST_CASE("what is on a diagonal, and what is repeated, is where the product with an identity puts it", "[partial]") {
