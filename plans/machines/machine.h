@@ -23,6 +23,9 @@
 
 namespace rewright::plans {
 
+// Of bytes or operations a second, in a machine file: no time is infinite.
+constexpr double kLeastRate = 1e-3;
+
 struct DeviceRates {
   double operations_per_second = 0, bytes_per_second = 0;
   double call_seconds = 0;  // of an operator that does next to nothing
@@ -33,7 +36,7 @@ struct DeviceRates {
   }
 };
 
-// Kernels that compute in a layout of their own (channels in blocks): where one reads what is plain, and where something else
+// Kernels that compute in a layout of their own (channels last): where one reads what is plain, and where something else
 // reads its result, the value is copied (plans/groups/rearranging.h). Ports are texts: "operand 0 of Conv".
 struct LayoutFacts {
   static constexpr const char *kOperand = "operand", *kResult = "result";

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostName = 1000;  // characters of an operator's
 
 enum class FieldKind { kCount, kRate, kSeconds, kText, kTruth, kObject, kEdges, kTexts };
 
@@ -81,6 +81,26 @@ bool is_whole(const json& value) {
   return value.is_number() && value.get<double>() >= 0 && value.get<double>() == std::floor(value.get<double>());
 }
 
+constexpr const char* kRateForm = "a number from 0.001 up";
+bool is_rate(const json& value) { return value.is_number() && value >= kLeastRate; }
+
+// Is it "operand 0 of Conv", or with `results` "result 0 of Conv"? One pass, of texts of any length.
+bool is_port(std::string_view text, bool results) {
+  constexpr std::size_t kMostDigits = 9;
+  const auto drop = [&](std::string_view start) {
+    const bool starts = text.starts_with(start);
+    if (starts) text.remove_prefix(start.size());
+    return starts;
+  };
+  if (!drop(LayoutFacts::kOperand) && !(results && drop(LayoutFacts::kResult))) return false;
+  if (!drop(" ")) return false;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > kMostDigits) return false;
+  text.remove_prefix(digits);
+  return drop(" of ") && !text.empty() && text.size() <= kMostName &&
+         std::none_of(text.begin(), text.end(), [](char c) { return c >= 0 && c <= ' '; });
+}
+
 // The message's "must be ..." for a value that is not of this kind; empty if it is.
 std::string needed_instead(const json& value, FieldKind kind) {
   switch (kind) {
@@ -88,7 +108,7 @@ std::string needed_instead(const json& value, FieldKind kind) {
       return is_whole(value) && value > 0 && value <= kMostDevices ? ""
                                                                    : "a whole number from 1 to " + std::to_string(kMostDevices);
     case FieldKind::kRate:
-      return value.is_number() && value > 0 ? "" : "a number above 0";
+      return is_rate(value) ? "" : kRateForm;
     case FieldKind::kSeconds:
       return value.is_number() && value >= 0 ? "" : "a number from 0 up";
     case FieldKind::kText:
@@ -152,7 +172,7 @@ class Reader {
       for (const std::size_t end : {0, 1})
         if (!is_whole(e[end]) || e[end] > kMostDevices) throw bad("leads nowhere: there is no " + shown(e[end]), here);
       if (!e[2].is_number() || !(e[2] >= 0)) throw bad("must be a number from 0 up, and is " + shown(e[2]), here + "[2]");
-      if (!e[3].is_number() || !(e[3] > 0)) throw bad("must be a number above 0, and is " + shown(e[3]), here + "[3]");
+      if (!is_rate(e[3])) throw bad(std::string("must be ") + kRateForm + ", and is " + shown(e[3]), here + "[3]");
     }
   }
 
@@ -170,15 +190,14 @@ class Reader {
     result.exchange_seconds = d.value("exchange_seconds", 0.0), result.exchanges_beside = d.value("exchanges_beside", true);
     if (!d.contains("layouts")) return;
     const json& l = d["layouts"];
-    static const std::regex kPort("(operand|result) [0-9]+ of \\S+"), kOperand("operand [0-9]+ of \\S+");
-    const auto ports = [&](const char* key, const std::regex& form) {
+    const auto ports = [&](const char* key, bool results) {
       const auto texts = l.value(key, std::set<std::string>());
       for (const std::string& port : texts)
-        if (!std::regex_match(port, form))
+        if (!is_port(port, results))
           throw bad("must be as \"operand 0 of Conv\", and is " + shown(port), std::string("devices.layouts.") + key);
       return texts;
     };
-    result.layouts = {ports("changed", kPort), ports("kept", kOperand), ports("read", kOperand),
+    result.layouts = {ports("changed", true), ports("kept", false), ports("read", false),
                       static_cast<std::size_t>(l["least_channels"].get<double>()), l["bytes_per_second"].get<double>()};
   }
 
@@ -241,14 +260,14 @@ json object_schema(const std::string& object) {
 
 json field_schema(const Field& field) {
   json schema;
-  const json number = {{"type", "number"}}, above = {{"type", "number"}, {"exclusiveMinimum", 0}};
+  const json number = {{"type", "number"}}, rate = {{"type", "number"}, {"minimum", kLeastRate}};
   const json from_0 = {{"type", "number"}, {"minimum", 0}}, member = {{"type", "integer"}, {"minimum", 0}};
   switch (field.kind) {
     case FieldKind::kCount:
       schema = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMostDevices}};
       break;
     case FieldKind::kRate:
-      schema = above;
+      schema = rate;
       break;
     case FieldKind::kSeconds:
       schema = from_0;
@@ -265,7 +284,7 @@ json field_schema(const Field& field) {
     case FieldKind::kEdges:
       schema = {{"type", "array"},
                 {"maxItems", kMostLinks},
-                {"items", {{"type", "array"}, {"minItems", 4}, {"prefixItems", {member, member, from_0, above}}}}};
+                {"items", {{"type", "array"}, {"minItems", 4}, {"prefixItems", {member, member, from_0, rate}}}}};
       break;
     case FieldKind::kTexts:
       schema = {{"type", "array"}, {"items", {{"type", "string"}}}};

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
@@ -95,7 +97,7 @@ TEST_CASE("links may be edges of nodes, in place of the cluster") {
           "links.cluster: edges: the link from node 0 to 1 is given twice");
   REQUIRE(fault(changed(cluster, R"("edges": [[0, -1, 1, 1]])")) == "m.json: links.edges[0]: leads nowhere: there is no -1");
   REQUIRE(fault(changed(cluster, R"("edges": [[0, 1, 1, 0]])")) ==
-          "m.json: links.edges[0][3]: must be a number above 0, and is 0");
+          "m.json: links.edges[0][3]: must be a number from 0.001 up, and is 0");
   REQUIRE(fault(changed(cluster, R"("edges": [[0, 1, 1]])")) ==
           "m.json: links.edges[0]: must be [from, to, latency, bytes_per_second], and is [0,1,1]");
 }
@@ -112,16 +114,19 @@ TEST_CASE("each fault of a machine file has a line that names it") {
       {changed("8, ", "\"8\", "), "m.json: devices.count: must be a whole number from 1 to 65536, and is \"8\""},
       {changed("\"per_node\": 4", "\"per_node\": 3"), "devices.per_node: must divide devices.count, 8, and is 3"},
       {changed("\"per_node\": 4", "\"per_node\": 16"), "devices.per_node: must divide devices.count, 8, and is 16"},
-      {changed("15e12", "0"), "m.json: devices.operations_per_second: must be a number above 0, and is 0"},
-      {changed("15e12", "-1"), "m.json: devices.operations_per_second: must be a number above 0, and is -1"},
+      {changed("15e12", "0"), "m.json: devices.operations_per_second: must be a number from 0.001 up, and is 0"},
+      {changed("15e12", "-1"), "m.json: devices.operations_per_second: must be a number from 0.001 up, and is -1"},
       {changed("15e12", "1e999"), "m.json: is no JSON: number overflow parsing '1e999'"},
       {changed("15e12", "NaN"), "m.json: is no JSON: parse error at line 1"},
-      {changed("15e12", "null"), "m.json: devices.operations_per_second: must be a number above 0, and is null"},
+      {changed("15e12", "null"), "m.json: devices.operations_per_second: must be a number from 0.001 up, and is null"},
       {changed("\"operations_per_second\"", "\"ops\""),
        "m.json: devices.operations_per_second: is missing: devices have a profile"},
-      {changed("16e9", "0"), "m.json: devices.memory: must be a number above 0, and is 0"},
+      {changed("16e9", "0"), "m.json: devices.memory: must be a number from 0.001 up, and is 0"},
       {changed("5e-6", "-1"), "m.json: links.node.latency: must be a number from 0 up, and is -1"},
-      {changed("25e9", "0.0"), "m.json: links.node.bytes_per_second: must be a number above 0, and is 0.0"},
+      {changed("25e9", "0.0"), "m.json: links.node.bytes_per_second: must be a number from 0.001 up, and is 0.0"},
+      {changed("25e9", "0.0009"), "m.json: links.node.bytes_per_second: must be a number from 0.001 up, and is 0.0009"},
+      {changed("900e9", "1e-300"), "m.json: devices.bytes_per_second: must be a number from 0.001 up, and is 1e-300"},
+      {changed("15e12", "5e-324"), "m.json: devices.operations_per_second: must be a number from 0.001 up, and is 5e-324"},
       {changed("\"latency\": 15e-6, ", ""), "m.json: links.cluster.latency: is missing"},
       {changed("\"switch\"", "\"star\""), "links.node: shape: 'star' is no shape (there are switch, ring"},
       {changed("\"switch\"", "7"), "m.json: links.node.shape: must be a text, and is 7"},
@@ -147,6 +152,36 @@ TEST_CASE("each fault of a machine file has a line that names it") {
     REQUIRE_THAT(fault(text), Catch::Matchers::StartsWith(line));
   }
   REQUIRE(fault(kExample) == "none");
+}
+
+TEST_CASE("ports of layouts are texts of one form, and none is too long to be read") {
+  const auto read = [](const std::string& key, const std::string& port, const std::string& rate = "1e9") {
+    std::map<std::string, std::string> ports{
+        {"changed", "operand 0 of Conv"}, {"kept", "operand 0 of Relu"}, {"read", "operand 0 of Relu"}};
+    ports[key] = port;
+    std::string text = R"("memory": 16e9, "layouts": {"least_channels": 8, "bytes_per_second": )" + rate;
+    for (const auto& [name, value] : ports) text += ", \"" + name + "\": [\"" + value + "\"]";
+    return fault(changed(R"("memory": 16e9)", text + "}"));
+  };
+  const std::string many(1'000'000, 'x'), digits(1'000'000, '1'), spaces(1'000'000, ' ');
+  for (const std::string key : {"changed", "kept", "read"}) {
+    CAPTURE(key);
+    for (const std::string port :
+         {"operand 0 of Conv", "operand 12 of com.microsoft.FusedConv", "operand 0 of Gr\u00f6\u00dfe"})
+      REQUIRE(read(key, port) == "none");
+    REQUIRE((read(key, "result 0 of Conv") == "none") == (key == "changed"));
+    for (const std::string& port :
+         {std::string(), std::string("operand"), std::string("operand 0 of "), std::string("operand  of Conv"),
+          std::string("operand -1 of Conv"), std::string("operand 0  of Conv"), std::string("operand 0 of Conv Relu"),
+          std::string("operand 0 of Conv\\t"), std::string("operands 0 of Conv"), std::string("input 0 of Conv"),
+          "operand 0 of " + many, "operand " + digits, "operand " + digits + " of Conv", many, "operand 0 of" + spaces + "Conv",
+          spaces})
+      REQUIRE_THAT(read(key, port), Catch::Matchers::StartsWith("m.json: devices.layouts." + key +
+                                                                ": must be as \"operand 0 of Conv\", and is "));
+  }
+  REQUIRE_THAT(
+      read("read", "operand 0 of Relu", "1e-4"),
+      Catch::Matchers::StartsWith("m.json: devices.layouts.bytes_per_second: must be a number from 0.001 up, and is 0.0001"));
 }
 
 TEST_CASE("a file's faults name the file, and a profile is read beside it") {
