@@ -46,10 +46,10 @@ OperatorFactors::OperatorFactors(const DeviceProfile& profile) {
 std::optional<double> OperatorFactors::factor(const OperatorSignature& signature, std::optional<bool> constants) const {
   const auto known = by_name_.find(operators_of(signature.text));
   if (known == by_name_.end()) return std::nullopt;
-  for (const bool has_constants : {false, true}) {
-    if (constants.value_or(has_constants) != has_constants) continue;
-    const auto same = by_text_[has_constants ? 1 : 0].find(signature.text);
-    if (same != by_text_[has_constants ? 1 : 0].end()) return std::exp(same->second);
+  const std::size_t wanted = constants.value_or(false) ? 1 : 0;
+  for (const std::size_t has_constants : {wanted, 1 - wanted}) {
+    const auto same = by_text_[has_constants].find(signature.text);
+    if (same != by_text_[has_constants].end()) return std::exp(same->second);
   }
   const auto is_wanted = [&](const Measured& m) { return !constants || m.has_constants == *constants; };
   const bool any = std::none_of(known->second.begin(), known->second.end(), is_wanted);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -84,6 +86,24 @@ TEST_CASE("a factor is that of the operator itself, and of no other of its size"
   CHECK(*factors.factor(tall, true) == Approx(20));
   CHECK(*factors.factor(wide, true) == Approx(30));
   CHECK(*factors.factor(wide, std::nullopt) == Approx(3));
+}
+
+TEST_CASE("a factor of the operator itself goes before those of others whose constants are as wanted") {
+  const OperatorSignature tall = product(64, 16, 256), wide = product(256, 16, 64);
+  for (const bool has_constants : {false, true}) {
+    CAPTURE(has_constants);
+    // The wanted one was measured in the other class alone, another one of its size in both.
+    DeviceProfile profile{"d", kRates, {}};
+    const auto add = [&](const OperatorSignature& one, bool constant, double factor) {
+      std::string text = one.text;
+      if (constant) text.insert(text.rfind(' ') + 1, "constant ");
+      profile.operators.push_back({text, factor * roofline(one.size), one.size});
+    };
+    add(tall, has_constants, 2), add(wide, false, 3), add(wide, true, 5);
+    const OperatorFactors factors(profile);
+    for (const std::optional<bool> wanted : {std::optional(false), std::optional(true), std::optional<bool>()})
+      CHECK(*factors.factor(tall, wanted) == Approx(2));
+  }
 }
 
 }  // namespace rewright::optimizer
