@@ -1,6 +1,8 @@
 #include "plans/partition/moved_shares.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "optimizer/costs/cost_model.h"
 
@@ -16,8 +18,14 @@ std::vector<double> moved_shares(const Graph& graph) {
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n]->op) traits[n] = operator_traits(*nodes[n]->op, nodes[n]->attributes, graph.operand_types(*nodes[n]));
   std::vector<double> fused(nodes.size());
+  std::vector<std::size_t> first(nodes.size());  // of its kernel: the node for which what the kernel writes counts
+  // A product, beside whose computing the writing may take no time, goes before what computes elements.
+  const auto is_before = [&](std::size_t a, std::size_t b) {
+    return std::pair(traits[a].pointwise, a) < std::pair(traits[b].pointwise, b);
+  };
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    bool is_written_before = false;
+    first[n] = n;
+    std::vector<std::pair<std::size_t, double>> before;  // kernels that this node goes on with, and bytes of their results
     for (std::size_t k = 0; k < traits[n].aligned.size(); ++k) {
       const ValueId v = nodes[n]->inputs[k];
       if (!traits[n].aligned[k] || !traits[n].pointwise || v == kNoValue || producers[v] < 0) continue;
@@ -29,14 +37,16 @@ std::vector<double> moved_shares(const Graph& graph) {
       const auto& inputs = nodes[n]->inputs;
       if (std::find(inputs.begin(), inputs.end(), v) != inputs.begin() + static_cast<std::ptrdiff_t>(k))
         continue;  // saved once, however often a node reads it
-      // A kernel writes once. That counts for the first of its nodes, whose measured time has it: beside the computing of a
-      // product it may take no time.
-      const ValueId result = nodes[n]->outputs.at(0);
-      if (!is_written_before && result != kNoValue)
-        fused[n] += std::min(bytes, bytes_of(graph.value(result).type)), is_written_before = true;
-      else
-        fused[from] += bytes;
+      before.emplace_back(first[from], bytes);
     }
+    if (before.empty()) continue;
+    // A kernel writes once. That counts for the first of its nodes, whose measured time has it, as far as it wrote as much.
+    const auto writes = std::min_element(before.begin(), before.end(),
+                                         [&](const auto& a, const auto& b) { return is_before(a.first, b.first); });
+    const ValueId result = nodes[n]->outputs.at(0);
+    const double written = result == kNoValue ? 0 : std::min(writes->second, bytes_of(graph.value(result).type));
+    first[n] = writes->first, fused[n] += written, writes->second -= written;
+    for (const auto& [kernel, bytes] : before) fused[kernel] += bytes;
   }
   std::vector<double> result(nodes.size(), 1);
   for (std::size_t n = 0; n < nodes.size(); ++n)

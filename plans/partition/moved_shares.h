@@ -1,6 +1,7 @@
 // The share of a node's bytes that passes through memory. A value that is read by a single node, element by element, is
 // used where it is computed: executors fuse the two (docs/cpu.md, docs/gpu.md), so that it is neither written nor read. What
-// such a kernel writes counts for the first of its nodes.
+// such a kernel writes counts for one of its nodes, the first product (or another that computes more than elements), or else
+// the first one.
 #pragma once
 
 #include <vector>

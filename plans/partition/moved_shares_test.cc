@@ -1,6 +1,12 @@
 #include "plans/partition/moved_shares.h"
 
 #include <catch2/catch.hpp>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimizer/costs/cost_model.h"
 
 namespace rewright::plans {
 
@@ -54,6 +60,57 @@ TEST_CASE("moved shares: of two operands the second one is not written either") 
   CHECK(shares[0] == 1);
   CHECK(shares[1] == Approx(0.5));
   CHECK(shares[2] == Approx(0).margin(1e-12));
+}
+
+TEST_CASE("moved shares: a kernel's write counts once, in any order of operands and nodes") {
+  for (const bool is_swapped : {false, true})
+    for (const bool product_first : {false, true}) {
+      CAPTURE(is_swapped, product_first);
+      Graph graph;
+      const TensorType type{DataType::kFloat, {1024, 1024}};
+      const ValueId x = graph.add_input("x", type), w = graph.add_input("w", type), p = graph.add_input("p", type);
+      const auto add = [&](const char* name, std::vector<ValueId> operands) {
+        const Operator& op = registry().get(name);
+        return graph.add_node(op, op.defaults(), std::move(operands)).at(0);
+      };
+      ValueId b = kNoValue, q = kNoValue;
+      if (!product_first) q = add("Neg", {p});
+      b = add("Exp", {add("MatMul", {x, w})});
+      if (product_first) q = add("Neg", {p});
+      graph.add_output("y", is_swapped ? add("Add", {q, b}) : add("Add", {b, q}));
+      // The product keeps its three tensors, its last one for the sum; beside it the other operand is read.
+      const std::size_t product = product_first ? 0 : 1, negation = product_first ? 2 : 0;
+      const auto shares = moved_shares(graph);
+      CHECK(shares[product] == 1);
+      CHECK(shares[product + 1] == Approx(0).margin(1e-12));
+      CHECK(shares[negation] == Approx(0.5));
+      CHECK(shares[3] == Approx(0).margin(1e-12));
+    }
+}
+
+TEST_CASE("moved shares: results that are smaller than what they are computed of, and larger ones") {
+  for (const bool is_smaller : {false, true}) {
+    CAPTURE(is_smaller);
+    Graph graph;
+    const TensorType type{DataType::kFloat, {8, 8}};
+    const Operator &product = registry().get("MatMul"), &last = registry().get(is_smaller ? "Greater" : "Cast");
+    Attributes attributes = last.defaults();
+    const ValueId x = graph.add_input("x", type), w = graph.add_input("w", type);
+    std::vector<ValueId> operands{graph.add_node(product, product.defaults(), {x, w}).at(0)};
+    if (is_smaller)
+      operands.push_back(graph.add_input("d", type));
+    else
+      attributes.at(last.field("to").value()) = DataType::kDouble;
+    graph.add_output("y", graph.add_node(last, attributes, operands).at(0));
+    const auto bytes = [&](std::size_t n) {
+      const Node& node = *graph.nodes()[n];
+      return operator_traits(*node.op, node.attributes, graph.operand_types(node)).bytes;
+    };
+    const auto shares = moved_shares(graph);
+    // Of 64 elements: 4 bytes each of the operands and of the product, 1 of the comparison, 8 of doubles.
+    CHECK(shares[0] * bytes(0) == Approx(bytes(0) - (is_smaller ? 64 * 3 : 0)));
+    CHECK(shares[1] * bytes(1) == Approx(64 * 4));
+  }
 }
 
 TEST_CASE("moved shares: values that several nodes read, or that move, are in memory") {
