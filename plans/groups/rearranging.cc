@@ -42,6 +42,7 @@ class Rearranger {
   struct Stored {
     int level = -1;  // of the piece
     bool plain = true, own = false;
+    bool undecided = false;  // in one of the two, as its first reader wants it
   };
 
   const PlannedExchange* exchange_of(ValueId v, const Need& need) const {
@@ -99,6 +100,7 @@ class Rearranger {
   }
 
   void take(std::size_t n, ValueId v, const Holding& holding, Stored& known, bool own) {
+    if (std::exchange(known.undecided, false)) known.plain = !own, known.own = own;
     bool& there = own ? known.own : known.plain;
     if (!there) seconds_[n] += copy_seconds(v, holding);
     there = true;
@@ -115,13 +117,18 @@ class Rearranger {
         if (const ValueId v = node.inputs[k]; v != kNoValue && !graph_.is_constant(v))
           use(k, v, may_be_changed(v, choice.needs[k].holding));
     };
+    const auto may_be_own = [&](std::size_t k, ValueId v) {
+      const Stored& known = stored(n, v, choice.needs[k]);
+      return known.own || known.undecided;
+    };
     bool keeps = false, reads = false;
     for_operands([&](std::size_t k, ValueId v, bool can) {
-      if (can && facts_.keeps(name, k)) keeps = keeps || stored(n, v, choice.needs[k]).own;
-      if (can && facts_.reads(name, k)) reads = reads || stored(n, v, choice.needs[k]).own;
+      if (can && facts_.keeps(name, k)) keeps = keeps || may_be_own(k, v);
+      if (can && facts_.reads(name, k)) reads = reads || may_be_own(k, v);
     });
     for_operands([&](std::size_t k, ValueId v, bool can) {
       Stored& known = stored(n, v, choice.needs[k]);
+      if (can && known.undecided && facts_.reads(name, k)) return;  // another reader decides
       const bool own = can && (facts_.changes(name, LayoutFacts::kOperand, k) || (keeps && facts_.keeps(name, k)) ||
                                (known.own && facts_.reads(name, k)));
       take(n, v, choice.needs[k].holding, known, own);
@@ -132,7 +139,7 @@ class Rearranger {
       const bool can = may_be_changed(v, choice.gives[o]);
       const bool own = can && (facts_.changes(name, LayoutFacts::kResult, o) || keeps);
       own_[v] = {order_.node_level[n], !own, own};
-      if (can && reads && !own) own_[v].own = true;  // it is written as it is wanted
+      own_[v].undecided = can && reads && !own;
       if (leaves_[v]) take(n, v, choice.gives[o], own_[v], false);
     }
   }

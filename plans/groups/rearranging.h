@@ -1,4 +1,4 @@
-// The time that computing takes beside the operators if a device's kernels have a layout of their own (channels in blocks):
+// The time that computing takes beside the operators if a device's kernels have a layout of their own (channels last):
 // values are changed to it and back where something else gives or reads them, and at the ends of pieces between exchanges
 // (plans/execution/local_program.h); and parts of values are copied where a node needs a part of what each process has.
 #pragma once

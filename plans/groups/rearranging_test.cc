@@ -24,8 +24,11 @@ Machine with_layouts(std::size_t devices, std::size_t least_channels, bool relu_
   return Machine(description);
 }
 
-// A convolution, a function of it, and a convolution of that: 16, 32 and 8 channels of 8 x 8.
-Graph convolutions() {
+enum class Also { kNothing, kOutput, kReadBefore, kReadBehind, kTwice };
+
+// A convolution, a function of it, and a convolution of that: 16, 32 and 8 channels of 8 x 8. `also`: the function's result is
+// an output, or another function reads it before or behind the second convolution, or the function is applied twice.
+Graph convolutions(Also also = Also::kNothing) {
   Graph graph;
   const auto add = [&](const char* name, std::vector<ValueId> inputs) {
     const Operator& op = registry().get(name);
@@ -39,8 +42,12 @@ Graph convolutions() {
     for (const std::int64_t size : sizes) type.shape.emplace_back(size);
     return graph.add_input(name, type);
   };
-  const ValueId first = add("Relu", {add("Conv", {given("x", {1, 16, 8, 8}), given("v", {32, 16, 3, 3})})});
+  ValueId first = add("Relu", {add("Conv", {given("x", {1, 16, 8, 8}), given("v", {32, 16, 3, 3})})});
+  if (also == Also::kTwice) first = add("Relu", {first});
+  if (also == Also::kOutput) graph.add_output("first", first);
+  if (also == Also::kReadBefore) graph.add_output("e", add("Exp", {first}));
   graph.add_output("y", add("Conv", {first, given("w", {8, 32, 3, 3})}));
+  if (also == Also::kReadBehind) graph.add_output("e", add("Exp", {first}));
   return graph;
 }
 
@@ -77,6 +84,23 @@ TEST_CASE("rearranging: values are changed where a layout begins and ends") {
   MachineDescription plain = with_layouts(1, 1, true).description();
   plain.layouts.reset();
   CHECK(seconds(Machine(plain), graph, partition, options) == std::vector<double>(3));
+}
+
+TEST_CASE("rearranging: what is written as it is wanted is there in one layout, and copied for the other") {
+  const auto on = [&](Also also) {
+    const Graph graph = convolutions(also);
+    Partition partition;
+    for (const auto& node : graph.nodes()) partition.nodes.push_back(whole_choice(*node));
+    partition.given.resize(graph.value_count());
+    MachineDescription reading = with_layouts(1, 8, false).description();
+    reading.layouts->read.insert("operand 0 of Relu");
+    return seconds(Machine(reading), graph, partition, PartitionOptions());
+  };
+  const double input = copy(16, 8), between = copy(32, 8), result = copy(8, 8);
+  CHECK(on(Also::kOutput) == std::vector<double>{input, 0, between + result});
+  CHECK(on(Also::kReadBefore) == std::vector<double>{input, 0, 0, between + result});
+  CHECK(on(Also::kReadBehind) == std::vector<double>{input, 0, result, between});
+  CHECK(on(Also::kTwice) == std::vector<double>{input, 0, 0, result});
 }
 
 TEST_CASE("rearranging: exchanges are of plain values, and parts of what is whole are copied") {
