@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <stop_token>
 
 #include "graph/graph.h"
 
@@ -25,5 +27,10 @@ void run_checkpoint();
 
 // A checkpoint that throws Error(kCancelled) once `ended` is true. `ended` must outlive it.
 Checkpoint ends_when(const std::atomic<bool>& ended);
+
+constexpr double kLongestRun = 30;  // seconds in which runs that are only measured end: a model may contain an endless loop
+// A checkpoint that throws Error(kCancelled) once `cancel` stops or `end` is past, and Error(kUnsupported) so many seconds from
+// now.
+Checkpoint ends_after(double seconds, std::chrono::steady_clock::time_point end, std::stop_token cancel);
 
 }  // namespace rewright::runtime

@@ -1,6 +1,9 @@
 #include "runtime/planned/measure_layouts.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,8 +13,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "expressions/attributes.h"
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/inputs/inputs.h"
+#include "plans/machines/network.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
 namespace rewright::runtime {
@@ -21,6 +27,7 @@ namespace {
 using plans::LayoutFacts;
 
 constexpr int kRuns = 5;                 // behind the first one
+constexpr double kEnoughSeconds = 3;     // of a graph, in which a rate is measured well by fewer runs
 constexpr std::size_t kMostBefore = 12;  // nodes that are executed before one
 constexpr std::size_t kMostTried = 8;    // nodes of one operator and kind
 constexpr const char* kLayoutChange = "(layout)";
@@ -72,9 +79,11 @@ class LayoutFinder {
   std::optional<LayoutFacts> find(std::span<const Graph> graphs) {
     for (const Graph& graph : graphs)
       for (std::size_t n = 0; n < graph.nodes().size(); ++n) find_changed(graph, n);
-    if (facts_.changed.empty() || !(seconds_ > 0)) return std::nullopt;
+    facts_.bytes_per_second = seconds_ > 0 ? bytes_ / seconds_ : 0;
     facts_.least_channels = static_cast<std::size_t>(least_channels_);
-    facts_.bytes_per_second = bytes_ / seconds_;
+    // Only what the reader of machine files takes.
+    if (facts_.changed.empty() || facts_.least_channels > plans::kMostDevices) return std::nullopt;
+    if (!std::isfinite(facts_.bytes_per_second) || facts_.bytes_per_second < plans::kLeastRate) return std::nullopt;
     for (const Graph& graph : graphs) find_kept(graph);
     for (const auto& [port, bytes] : found_) {
       if (bytes.kept > bytes.changed && bytes.kept >= bytes.read) facts_.kept.insert(port);
@@ -87,11 +96,21 @@ class LayoutFinder {
   // Executes the graph, and returns the names of the values whose layouts were changed; nullopt: it could not be.
   std::optional<std::set<std::string>> run(const Graph& graph, int runs) {
     std::set<std::string> changed;
-    if (cancel_.stop_requested()) throw Error(ErrorCode::kCancelled, "was interrupted", "measuring layouts");
+    const auto start = std::chrono::steady_clock::now();
+    SessionOptions options = session_;
+    options.checkpoint = [outer = session_.checkpoint,
+                          own = ends_after(kLongestRun, std::chrono::steady_clock::time_point::max(), cancel_)] {
+      if (outer) outer();
+      own();
+    };
+    const EndableRun endable(options.checkpoint);
     try {
-      const std::unique_ptr<Session> session = prepare_session(backend_, graph, session_);
+      options.checkpoint();
+      const std::unique_ptr<Session> session = prepare_session(backend_, graph, options);
       const std::vector<Tensor> inputs = optimizer::random_inputs(graph, {}, 0);
       for (int k = 0; k <= runs; ++k) {
+        options.checkpoint();
+        if (k > 1 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kEnoughSeconds) break;
         const std::vector<StepProfile> before = session->profile();
         session->run(inputs);
         const std::vector<StepProfile> after = session->profile();
@@ -103,7 +122,7 @@ class LayoutFinder {
         }
       }
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::kCancelled) throw;  // others: inputs at random may be none that it takes
+      if (e.code() == ErrorCode::kCancelled) throw;  // others: it takes no inputs at random, or too long
       return std::nullopt;
     }
     return changed;
@@ -111,16 +130,21 @@ class LayoutFinder {
 
   static bool is_wide(const Graph& graph, ValueId v) { return v != kNoValue && may_have_layout(graph.value(v).type); }
 
-  // Are nodes like this one to be executed? By the channels of their values.
-  bool is_new(const Graph& graph, const Node& node, std::vector<std::int64_t> kind) {
+  // Operators with their attributes, the channels of their values, and more.
+  using Tried = std::set<std::pair<std::string, std::vector<std::int64_t>>>;
+
+  // Is no node like this one among them? It is then.
+  static bool is_new(Tried& tried, const Graph& graph, const Node& node, std::vector<std::int64_t> kind) {
+    std::string key = node.op->name();
+    for (const AttributeValue& value : node.attributes) key += " " + to_string(value) + " " + std::to_string(hash(value));
     for (const auto* values : {&node.inputs, &node.outputs})
       for (const ValueId v : *values) kind.push_back(is_wide(graph, v) ? channels(graph.value(v).type) : 0);
-    return tried_.insert({node.op->name(), std::move(kind)}).second;
+    return tried.insert({std::move(key), std::move(kind)}).second;
   }
 
   void find_changed(const Graph& graph, std::size_t n) {
     const Node& node = *graph.nodes()[n];
-    if (!node.op || node.inputs.empty() || !is_wide(graph, node.inputs[0]) || !is_new(graph, node, {})) return;
+    if (!node.op || node.inputs.empty() || !is_wide(graph, node.inputs[0]) || !is_new(tried_alone_, graph, node, {})) return;
     const std::set<std::string> changed = run(part_of(graph, {n}), kRuns).value_or(std::set<std::string>());
     const auto add = [&](const char* kind, const std::vector<ValueId>& values) {
       for (std::size_t k = 0; k < values.size(); ++k) {
@@ -135,7 +159,6 @@ class LayoutFinder {
   // What operators do with operands that are there in the kernels' layout, one node after the other: from the nodes before it
   // is known which values are.
   void find_kept(const Graph& graph) {
-    const double seconds = seconds_, bytes = bytes_;
     const auto producers = graph.producers();
     std::vector<bool> own(graph.value_count());
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -148,7 +171,7 @@ class LayoutFinder {
         if (v != kNoValue && own[v] && !facts_.changes(name, LayoutFacts::kOperand, k))
           there.push_back(static_cast<std::int64_t>(k));
       }
-      if (!there.empty() && is_new(graph, node, there) && ++tries_[{name, there}] <= kMostTried)
+      if (!there.empty() && is_new(tried_behind_, graph, node, there) && ++tries_[{name, there}] <= kMostTried)
         try_behind(graph, n, there, own, producers);
       const bool keeps = std::ranges::any_of(there, [&](std::int64_t k) {
         const auto known = found_.find(LayoutFacts::port(LayoutFacts::kOperand, static_cast<std::size_t>(k), name));
@@ -160,7 +183,6 @@ class LayoutFinder {
           own[v] = keeps || facts_.changes(name, LayoutFacts::kResult, o);
       }
     }
-    seconds_ = seconds, bytes_ = bytes;
   }
 
   // The node behind those that give its operands `there` in their own layout.
@@ -202,7 +224,7 @@ class LayoutFinder {
   SessionOptions session_;
   std::stop_token cancel_;
   LayoutFacts facts_;
-  std::set<std::pair<std::string, std::vector<std::int64_t>>> tried_;  // operators, and their values' channels
+  Tried tried_alone_, tried_behind_;  // these with the operands that are there
   std::map<std::pair<std::string, std::vector<std::int64_t>>, std::size_t> tries_;
   std::map<std::string, Found> found_;  // by port
   std::int64_t least_channels_ = std::numeric_limits<std::int64_t>::max();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "optimizer/costs/sample.h"
 #include "plans/cuts/cut.h"
 #include "runtime/planned/plan_choices.h"
 

@@ -12,7 +12,8 @@
 namespace rewright::runtime {
 
 // A graph for each way to divide a node among so many processes (its cuts as they are read off the denotation): the part of a
-// process in the middle. Nodes that take next to nothing of their graph, on the machine, are left out. Sizes are known.
+// process in the middle, in plans of one level. Nodes that take next to nothing of their graph, on the machine, are left out.
+// Sizes are known.
 std::vector<Graph> operator_parts(const plans::Machine& machine, std::span<const Graph> graphs, std::size_t processes);
 
 }  // namespace rewright::runtime

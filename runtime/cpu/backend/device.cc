@@ -29,8 +29,7 @@ constexpr int kKernelGeneration = 17;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
-constexpr double kLongestRun = 30;  // seconds
-constexpr int kKeptPlans = 16;      // of keep_weights: what so many graphs do not need is dropped
+constexpr int kKeptPlans = 16;  // of keep_weights: what so many graphs do not need is dropped
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -69,16 +68,6 @@ Roofline measure_roofline(int threads, Isa isa) {
       [&](std::int64_t t) { std::memcpy(to.data() + t * share, from.data() + t * share, static_cast<std::size_t>(share)); });
   roofline.bytes_per_second = 2.0 * static_cast<double>(share) * threads / copying;
   return roofline;
-}
-
-// A model may contain an endless loop.
-Checkpoint ends_after(double seconds, Clock::time_point end, std::stop_token cancel) {
-  return [start = Clock::now(), seconds, end, cancel = std::move(cancel)] {
-    if (cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
-    if (Clock::now() > end) throw Error(ErrorCode::kCancelled, "the time for it is over");
-    if (seconds_since(start) > seconds)
-      throw Error(ErrorCode::kUnsupported, "was given up after " + std::to_string(static_cast<int>(seconds)) + " s of running");
-  };
 }
 
 class CpuDevice final : public Device {
