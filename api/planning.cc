@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,11 +11,13 @@
 #include "base/trace.h"
 #include "graph/file.h"
 #include "plans/machines/machine_file.h"
+#include "plans/pipelines/named_schedules.h"
 #include "plans/simulation/simulated_trace.h"
 #include "report/plan_page.h"
 #include "runtime/planned/asynchronous_gain.h"
 #include "runtime/planned/network_search.h"
 #include "runtime/planned/plan_simulation.h"
+#include "runtime/planned/planned_graph.h"
 
 namespace rewright::api {
 
@@ -28,20 +31,26 @@ const Choices<bool>& purpose_choices() {
   return kAll;
 }
 
+// The description of --strategy.
+std::string of_strategies() {
+  std::string planned, pipelined;
+  for (const runtime::PlanStrategy& one : runtime::strategies()) planned += (planned.empty() ? "" : ", ") + one.name;
+  for (const std::string& one : plans::schedule_names()) pipelined += (pipelined.empty() ? "" : ", ") + one;
+  return planned + "; or two of them, between groups and within: data+tensor; or pipeline, or pipeline:NAME with " + pipelined;
+}
+
 #define MEMBER(path) \
   [](PlanRequest & r) -> auto& { return r.path; }
 
 const std::vector<PlanOption>& options_of_plans() {
   using namespace define;
   using Request = PlanRequest;
+  static const std::string kOfStrategies = of_strategies();
   static const std::vector<PlanOption> kOptions = all_of<PlanOption>({
       option<Request>("machine", text("FILE"), MEMBER(machine), "the machine's file (docs/plans.md)"),
       option<Request>("batch", count<std::int64_t>(), MEMBER(batch), "what the model's open sizes stand for"),
       option<Request>("for", choice(purpose_choices()), MEMBER(for_training), "what is planned: a step of training, or a run"),
-      option<Request>(
-          "strategy", text("NAME"), MEMBER(search.strategy),
-          "auto, data, zero, tensor, hybrid or spatial; or two of them, between groups and within: data+tensor; or "
-          "pipeline, or pipeline:NAME with gpipe, 1f1b, interleaved, pipedream, pipedream-2bw, chimera, zb-h1, zb-v"),
+      option<Request>("strategy", text("NAME"), MEMBER(search.strategy), kOfStrategies),
       option<Request>("groups", count<std::size_t>(), MEMBER(search.groups),
                       "of processes, in a plan of two levels (0: the machine's nodes)"),
       option<Request>("stages", count<std::size_t>(), MEMBER(search.stages),
