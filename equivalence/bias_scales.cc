@@ -12,9 +12,14 @@ namespace rewright::equivalence {
 
 namespace {
 
-bool is_rounding(const Joint& joint, const Step& step, double tolerance) {
+// Is each element the float nearest to the product? Quantizers compute it in float.
+bool is_nearest(const Joint& joint, const Step& step, double tolerance) {
   try {
-    return check_term(joint, step, tolerance).explained;
+    if (!check_term(joint, step, tolerance).explained) return false;
+    const Graph graph = graph_of_term(joint, step);
+    const Tensor exact = evaluate_constant(graph, graph.outputs()[0].value);
+    const Tensor& found = joint.graph().value(step.equation.b).constant;
+    return Tensor::from_reals(found.type(), found.sizes(), exact.reals()) == found;
   } catch (const proof::Refusal&) {
     return false;
   } catch (const Error&) {
@@ -54,7 +59,7 @@ std::vector<Step> scales_of_biases(const Joint& joint, const Statement& statemen
       if (std::max(x.rank(), y.rank()) != tensor.sizes().size())
         term = writer.node("Reshape", {{"shape", to_indices(tensor.sizes())}}, {term});
       Step step = writer.finish(term, bias);
-      if (!is_rounding(joint, step, tolerance)) return false;
+      if (!is_nearest(joint, step, tolerance)) return false;
       steps.push_back(std::move(step));
       return true;
     };

@@ -363,7 +363,7 @@ class Prover {
       const Statement last = statement_of(joint_, equation);
       Step step;
       step.equation = equation;
-      if (!last.unexplained && statements_.prove_by(form, last, step) && take_equation(std::move(step))) return true;
+      if (!last.unexplained && statements_.prove_by(form, last, step) && take_equation(last, std::move(step))) return true;
       if (by_any_method(last, equation, reason, true)) return true;
     }
     return false;
@@ -390,10 +390,11 @@ class Prover {
     Step step;
     step.equation = equation;
     if (!statements_.prove(statement, step, reason, thorough)) return false;
-    return take_equation(std::move(step));
+    return take_equation(statement, std::move(step));
   }
 
-  bool take_equation(Step step) {
+  bool take_equation(const Statement& statement, Step step) {
+    keep_numbers(joint_, statement);
     if (!joint_.unite(step.equation.a, step.equation.b)) return false;
     for (const Application& application : step.applications) used_rules_.insert(application.rule);
     proof_.steps.push_back(std::move(step));

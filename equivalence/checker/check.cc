@@ -96,6 +96,7 @@ class Checker {
               "a certificate is about another equation");
       require(certificate.all_ranks, "a certificate is not about all cases");
     }
+    keep_numbers(of.joint, statement);
     require(of.joint.unite(step.equation.a, step.equation.b), "equal values have different types");
   }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "equivalence/checker/constants.h"
+#include "equivalence/checker/ranges.h"
 #include "expressions/division.h"
 #include "expressions/exact_number.h"
 #include "expressions/free_variables.h"
@@ -31,16 +32,29 @@ class StatementBuilder {
     for (const ValueId leaf : equation.leaves) leaves_.insert(joint.find(leaf));
   }
 
+  // What may wrap around is an unknown function of what it reads: a leaf.
   Statement run(const Equation& equation) {
+    build(equation);
+    const std::vector<bool> wraps = wrapping_nodes(result_.graph);
+    if (std::find(wraps.begin(), wraps.end(), true) == wraps.end()) return std::move(result_);
+    for (std::size_t n = 0; n < wraps.size(); ++n)
+      if (wraps[n])
+        for (const ValueId id : joint_.graph().nodes()[static_cast<std::size_t>(result_.positions[n])]->outputs)
+          if (id != kNoValue) leaves_.insert(joint_.find(id));
+    result_ = {}, known_.clear();
+    build(equation);
+    return std::move(result_);
+  }
+
+ private:
+  void build(const Equation& equation) {
     const ValueId a = value(equation.a);
     result_.nodes_of_a = result_.graph.nodes().size();
     const ValueId b = value(equation.b);
     result_.graph.add_output("a", a);
     result_.graph.add_output("b", b);
-    return std::move(result_);
   }
 
- private:
   ValueId value(ValueId id) {
     struct Open {
       ValueId id;
@@ -436,6 +450,14 @@ bool leads_from_first(const Joint& joint, const Equation& equation) {
 
 Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most) {
   return StatementBuilder(joint, equation, most).run(equation);
+}
+
+void keep_numbers(Joint& joint, const Statement& statement) {
+  for (ValueId id = 0; id < statement.graph.value_count(); ++id) {
+    const ValueId of_class = id < statement.classes.size() ? statement.classes[id] : kNoValue;
+    if (of_class != kNoValue && statement.graph.is_constant(id) && joint.is_constant(joint.defined_by(of_class)))
+      joint.keep(joint.defined_by(of_class));
+  }
 }
 
 Rule rule_of(const Statement& statement, SizesInRule sizes) { return RuleWriter(statement.graph, sizes).run(); }

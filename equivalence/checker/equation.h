@@ -30,10 +30,13 @@ struct Statement {
   std::optional<ValueId> unexplained;
 };
 
-// Both values, back to the leaves, inputs, constants, and results of nodes without a denotation. Throws Error(kUnsupported) if
-// that takes more nodes than `most`.
+// Both values, back to the leaves, inputs, constants, results of nodes without a denotation, and integers that may wrap around
+// (checker/ranges.h): of those a denotation says nothing. Throws Error(kUnsupported) if that takes more nodes than `most`.
 inline constexpr std::size_t kMostNodes = 120;
 Statement statement_of(const Joint& joint, const Equation& equation, std::size_t most = kMostNodes);
+
+// Constants that were used as the numbers that they are keep these: no term takes their places.
+void keep_numbers(Joint& joint, const Statement& statement);
 
 // Are all elements the same finite number?
 bool is_one_number(const Tensor& tensor);

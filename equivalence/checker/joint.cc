@@ -1,6 +1,7 @@
 #include "equivalence/checker/joint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::int64_t kSecond = std::int64_t{1} << 40;     // the rank of the second model's first node; terms stand before it
 constexpr std::int64_t kExplained = std::int64_t{1} << 60;  // of a constant that a term defines
+constexpr std::size_t kMostPlain = 16;                      // values of a number without constants
 
 const std::string& mapped(const NameMap& names, const std::string& name) {
   const auto found = names.find(name);
@@ -214,7 +216,7 @@ void Joint::number_nodes(const Graph& b) {
   }
   explained_.assign(graph_.value_count(), false);
   of_numbers_.assign(graph_.value_count(), false);
-  explains_first_.assign(graph_.value_count(), false);
+  kept_.assign(graph_.value_count(), false);
   producers_ = graph_.producers();
   for (ValueId id = 0; id < graph_.value_count(); ++id)
     if (graph_.is_constant(id)) producers_[id] = -1;
@@ -435,7 +437,7 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
     in_first_.push_back(false);
     explained_.push_back(false);
     of_numbers_.push_back(false);
-    explains_first_.push_back(false);
+    kept_.push_back(false);
     producers_.push_back(-1);
     users_.emplace_back();
   }
@@ -455,40 +457,86 @@ ValueId Joint::add_term(const Operator& op, Attributes attributes, std::vector<V
 
 bool Joint::explain(ValueId constant, ValueId term) {
   if (!may_explain(constant, term) || !compatible(constant, term)) return false;
-  if (is_known(constant) && !of_numbers_[term]) {
-    const std::vector<ValueId> used = constants_of(term).value();
-    for (const ValueId id : used) explains_first_[id] = true;
-  }
+  for (const ValueId id : constants_of(term)) kept_[id] = true;
   for (ValueId id = 0; id < explained_.size(); ++id)
     if (graph_.is_constant(id) && equal(id, constant)) explained_[id] = true;
   return unite(constant, term);
 }
 
-// Each constant is explained once. One of the first model only by numbers, or by constants that will not be explained by
-// others.
 bool Joint::may_explain(ValueId constant, ValueId term) const {
   if (!graph_.is_constant(constant) || explained_[constant] || equal(constant, term)) return false;
-  if (!is_known(constant) || of_numbers_[term]) return true;
-  for (ValueId id = 0; id < explains_first_.size(); ++id)
-    if (explains_first_[id] && equal(id, constant)) return false;
-  const auto constants = constants_of(term);
-  return constants && std::none_of(constants->begin(), constants->end(), [&](ValueId id) { return equal(id, constant); });
+  for (ValueId id = 0; id < kept_.size(); ++id)
+    if (kept_[id] && equal(id, constant)) return false;
+  if (!is_known(constant)) {
+    const std::vector<ValueId> used = constants_of(term);
+    return std::none_of(used.begin(), used.end(), [&](ValueId id) { return equal(id, constant); });
+  }
+  return (is_plain_number(term) || is_product(term)) && is_exact(constant, term);
 }
 
-// The constants of the first model that a term in neither model is computed from, if none of them is explained.
-std::optional<std::vector<ValueId>> Joint::constants_of(ValueId term) const {
-  std::vector<ValueId> found, open{term};
+// Is each element the nearest number of its type to that of the term, which double holds but for some roundings?
+bool Joint::is_exact(ValueId constant, ValueId term) const {
+  constexpr double kSome = 0x1p-48;
+  const Tensor found = graph_.value(defined_by(constant)).constant, exact = evaluate_constant(graph_, term);
+  if (exact.sizes() != found.sizes() || !is_real(found.type())) return false;
+  const auto is_nearest = [&](double factor) {
+    std::vector<double> elements = exact.reals();
+    for (double& e : elements) e *= factor;
+    return Tensor::from_reals(found.type(), found.sizes(), elements) == found;
+  };
+  const std::vector<double> elements = found.reals();
+  const auto is_normal = [](double e) { return std::isnormal(e); };
+  if (!std::all_of(elements.begin(), elements.end(), is_normal)) return false;
+  // A product of two floats is exact in double.
+  return is_product(term) ? is_nearest(1) : is_nearest(1 - kSome) && is_nearest(1 + kSome);
+}
+
+const Node* Joint::node_of_term(ValueId id, std::string_view op) const {
+  if (id < second_values_ || producers_[id] < 0) return nullptr;
+  const Node& node = *graph_.nodes()[static_cast<std::size_t>(producers_[id])];
+  return node.op && node.op->name() == op ? &node : nullptr;
+}
+
+// Mul(s, t) of two float constants of the first model that nothing explains, perhaps in another shape.
+bool Joint::is_product(ValueId term) const {
+  const Node* const reshaped = node_of_term(term, "Reshape");
+  const Node* const product = node_of_term(reshaped ? reshaped->inputs.at(0) : term, "Mul");
+  return product && std::all_of(product->inputs.begin(), product->inputs.end(), [&](ValueId id) {
+           const ValueId constant = defined_by(id);
+           return graph_.is_constant(constant) && is_of_first(constant) && !explained_[constant] &&
+                  graph_.value(constant).constant.type() == DataType::kFloat;
+         });
+}
+
+// A number, a root, or products and quotients of numbers: without sums, of which nothing could be left but rounding.
+bool Joint::is_plain_number(ValueId term) const {
+  if (!of_numbers_[term]) return false;
+  std::vector<ValueId> open{term};
+  std::set<ValueId> seen;
   while (!open.empty()) {
     const ValueId id = open.back();
     open.pop_back();
-    if (id < second_values_) {
-      const ValueId constant = defined_by(id);
-      if (!graph_.is_constant(constant) || !is_of_first(constant) || explained_[constant]) return std::nullopt;
-      found.push_back(constant);
-      continue;
-    }
-    if (producers_[id] < 0) return std::nullopt;
-    for (const ValueId input : graph_.nodes()[static_cast<std::size_t>(producers_[id])]->inputs)
+    if (!seen.insert(id).second) continue;
+    constexpr std::string_view kPlain[] = {"Fill", "Sqrt", "Mul", "Div", "Reciprocal"};
+    const auto is_made_by = [&](std::string_view op) { return node_of_term(id, op) != nullptr; };
+    if (seen.size() > kMostPlain || std::none_of(std::begin(kPlain), std::end(kPlain), is_made_by)) return false;
+    for (const ValueId input : graph_.nodes()[static_cast<std::size_t>(producers_[id])]->inputs) open.push_back(input);
+  }
+  return true;
+}
+
+// The constants that a term, or a value that is computed from constants, rests on.
+std::vector<ValueId> Joint::constants_of(ValueId term) const {
+  std::vector<ValueId> found, open{term};
+  std::set<ValueId> seen;
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (!seen.insert(find(id)).second) continue;
+    const ValueId made = id < second_values_ ? defined_by(id) : id;
+    if (graph_.is_constant(made)) found.push_back(made);
+    if (graph_.is_constant(made) || producers_[made] < 0) continue;
+    for (const ValueId input : graph_.nodes()[static_cast<std::size_t>(producers_[made])]->inputs)
       if (input != kNoValue) open.push_back(input);
   }
   return found;

@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,9 +60,13 @@ class Joint {
   // Adds an operator over constants of the first model, as the definition of a constant of the second one.
   ValueId add_term(const Operator& op, Attributes attributes, std::vector<ValueId> inputs);
   // `constant` is a rounding of `term`, and defined by it from now on, as are all constants of its class. False if it is
-  // explained already, and for a constant of the first model unless the term is computed from numbers, or from constants of the
-  // first model that are not explained by others, and will not be.
+  // explained already. A constant of the first model is only explained by a term whose nearest number it is, so that two
+  // different constants never have equal terms: the product of two of its float constants that are explained by nothing, or a
+  // number without constants (1.4142135 for the square root of 2). It must not have been used as the number that it is, nor to
+  // explain another constant.
   bool explain(ValueId constant, ValueId term);
+  // The constant was used as the number that it is: no term will take its place.
+  void keep(ValueId constant) { kept_[constant] = true; }
   // A real attribute of a node is a rounding of a number, which takes its place.
   void set_attribute(std::int32_t position, std::size_t field, double number);
   bool is_explained(ValueId constant) const { return explained_[constant]; }
@@ -83,8 +88,12 @@ class Joint {
   bool merge(ValueId a, ValueId b);
   void learn_sizes(const TensorType& a, const TensorType& b);
   bool may_explain(ValueId constant, ValueId term) const;
+  bool is_exact(ValueId constant, ValueId term) const;
+  bool is_product(ValueId term) const;
+  const Node* node_of_term(ValueId id, std::string_view op) const;
+  bool is_plain_number(ValueId term) const;
   bool is_of_numbers(const Node& node) const;
-  std::optional<std::vector<ValueId>> constants_of(ValueId term) const;
+  std::vector<ValueId> constants_of(ValueId term) const;
   bool compatible(ValueId a, ValueId b) const;
   std::int64_t rank(ValueId id) const;
 
@@ -96,7 +105,7 @@ class Joint {
   std::vector<ValueId> defined_by_;                // by class
   std::vector<bool> in_first_, explained_;         // by class; by value
   std::vector<bool> of_numbers_;                   // by value: a term over no leaves
-  std::vector<bool> explains_first_;               // by class: a constant that another one of the first model is explained by
+  std::vector<bool> kept_;                         // by value: a constant that explains another, or was used as a number
   std::vector<std::int32_t> producers_;            // by value
   std::vector<std::vector<std::uint32_t>> users_;  // by class: positions of nodes that read it
   std::vector<std::uint32_t> kinds_;               // by position: operator and attributes, or meaning

@@ -198,8 +198,10 @@ double round_attribute(Joint& joint, const Step& step, double tolerance) {
   const Real* real = std::get_if<Real>(&node.attributes[step.field]);
   require(real && real->symbol.empty(), "an attribute is no number");
   const double difference = std::abs(real->value - step.number) / std::abs(step.number);
-  // Each is a rounding of one number, not of a chain of them.
-  require(difference <= tolerance && static_cast<double>(static_cast<float>(real->value)) == real->value,
+  // Each is a rounding of one number, not of a chain of them. Two attributes of the first model that differ stay different.
+  const bool is_of_first = static_cast<std::size_t>(step.position) < joint.first_nodes();
+  require(difference <= tolerance && static_cast<double>(static_cast<float>(real->value)) == real->value &&
+              (!is_of_first || static_cast<double>(static_cast<float>(step.number)) == real->value),
           "an attribute is no rounding of a number");
   joint.set_attribute(step.position, step.field, step.number);
   return difference;

@@ -57,7 +57,8 @@ TermTable::TermTable(const Graph& graph) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     if (!graph.is_input(id) && !graph.is_constant(id)) continue;
     Term term;
-    of_graph_[id] = add_value(graph.value(id).type);
+    const Tensor& constant = graph.value(id).constant;
+    of_graph_[id] = add_value(graph.value(id).type, constant ? range_of(constant) : range_of(graph.value(id).type.type));
     term.outputs = {of_graph_[id]};
     term.constant = graph.value(id).constant;
     value_terms_[id] = static_cast<std::uint32_t>(terms_.size());
@@ -67,9 +68,8 @@ TermTable::TermTable(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     std::vector<std::uint32_t> inputs;
     for (const ValueId id : node->inputs) inputs.push_back(id == kNoValue ? kAbsent : of_graph_[id]);
-    std::vector<TensorType> types;
-    for (const ValueId id : node->outputs) types.push_back(id == kNoValue ? TensorType{} : graph.value(id).type);
-    const std::uint32_t term = add_node(*node->op, node->attributes, std::move(inputs), types);
+    const Definition definition = node->op->define(node->attributes, Inputs::of(graph.operand_types(*node)));
+    const std::uint32_t term = add_node(*node->op, node->attributes, std::move(inputs), definition);
     for (std::size_t o = 0; o < node->outputs.size(); ++o)
       if (node->outputs[o] != kNoValue) of_graph_[node->outputs[o]] = terms_[term].outputs[o];
   }
@@ -77,19 +77,26 @@ TermTable::TermTable(const Graph& graph) {
   close();
 }
 
-std::uint32_t TermTable::add_value(TensorType type) {
+std::uint32_t TermTable::add_value(TensorType type, const Range& range) {
   types_.push_back(std::move(type));
+  ranges_.push_back(range);
   return classes_.add();
 }
 
 std::uint32_t TermTable::add_node(const Operator& op, Attributes attributes, std::vector<std::uint32_t> inputs,
-                                  const std::vector<TensorType>& outputs) {
+                                  const Definition& definition) {
+  // Rules are about all integers, and hold for those of types where none wraps around.
+  std::vector<Range> operands;
+  for (const std::uint32_t id : inputs) operands.push_back(id == kAbsent ? range_of(DataType::kUndefined) : ranges_[id]);
+  const OutputRanges outputs = output_ranges(definition, operands);
+  require(!outputs.may_wrap, "an integer may wrap around");
   Term term;
   term.op = &op;
   term.attributes = std::move(attributes);
   while (!inputs.empty() && inputs.back() == kAbsent) inputs.pop_back();
   term.inputs = std::move(inputs);
-  for (const TensorType& type : outputs) term.outputs.push_back(add_value(type));
+  for (std::size_t o = 0; o < definition.outputs().size(); ++o)
+    term.outputs.push_back(add_value(definition.outputs()[o].type, outputs.ranges[o]));
   require(terms_.size() < kMostTerms, "there are too many terms");
   terms_.push_back(std::move(term));
   return static_cast<std::uint32_t>(terms_.size() - 1);
@@ -219,10 +226,8 @@ void TermTable::apply(const Rule& rule, const Application& application) {
     for (const Expression& expression : node.attributes) written.push_back(bindings.evaluate(expression));
     const Inputs in = Inputs::of(types);
     written = node.op->normalized(std::move(written), in);
-    std::vector<TensorType> outputs;
-    const Definition definition = node.op->define(written, in.types_only());
-    for (const Output& output : definition.outputs()) outputs.push_back(output.type);
-    made.push_back(add_node(*node.op, std::move(written), std::move(inputs), outputs));
+    const Definition definition = node.op->define(written, in);
+    made.push_back(add_node(*node.op, std::move(written), std::move(inputs), definition));
   }
   for (std::size_t k = 0; k < rule.source.outputs.size(); ++k) {
     const PatternValue& from = rule.source.outputs[k];

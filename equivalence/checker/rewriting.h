@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/congruence.h"
+#include "equivalence/checker/ranges.h"
 #include "graph/graph.h"
 #include "rules/bindings.h"
 #include "rules/rule.h"
@@ -27,7 +28,7 @@ class TermTable {
  public:
   explicit TermTable(const Graph& graph);
 
-  // Throws proof::Refusal if the rule does not match there, or its target is ill-typed.
+  // Throws proof::Refusal if the rule does not match there, its target is ill-typed, or integers of it may wrap around.
   void apply(const Rule& rule, const Application& application);
   bool outputs_are_equal() const;
 
@@ -54,9 +55,9 @@ class TermTable {
                      std::vector<std::uint32_t>& bound) const;
   Matched match_source(const Rule& rule, const Application& application) const;
   Bindings bind(const Rule& rule, const Matched& matched) const;
-  std::uint32_t add_value(TensorType type);
+  std::uint32_t add_value(TensorType type, const Range& range);
   std::uint32_t add_node(const Operator& op, Attributes attributes, std::vector<std::uint32_t> inputs,
-                         const std::vector<TensorType>& outputs);
+                         const Definition& definition);
   bool same(std::uint32_t a, std::uint32_t b) const {
     return a == b || (a != kAbsent && b != kAbsent && classes_.find(a) == classes_.find(b));
   }
@@ -65,6 +66,7 @@ class TermTable {
 
   Classes classes_;                // of values
   std::vector<TensorType> types_;  // by value
+  std::vector<Range> ranges_;      // by value
   std::vector<Term> terms_;
   std::vector<std::uint32_t> value_terms_;
   std::vector<std::uint32_t> of_graph_;  // values of the graph

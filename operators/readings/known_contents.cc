@@ -224,9 +224,21 @@ class Follower {
   std::map<std::uint64_t, std::int64_t> variables_;
 };
 
-// The number as the output's type holds it: it wraps around, as in execution.
+// The number as the output's type holds it: it wraps around, as in execution. Sizes are less than 2^31, and what is computed of
+// them is taken for a number of 32 or 64 bits; whether it is one of fewer, or negative without a sign, is asked.
 Index stored(const Index& element, DataType type) {
-  if (!element.is_constant() || type == DataType::kInt64) return element;
+  if (type == DataType::kInt64) return element;
+  if (!element.is_constant()) {
+    if (type == DataType::kInt32 || !is_integer(type)) return element;
+    const bool is_unsigned = type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 ||
+                             type == DataType::kUint64;
+    const int bits = packed_bits(type) - (is_unsigned ? 0 : 1);
+    const Bounds bounds = bounds_over_sizes(element);
+    const bool is_wide = packed_bits(type) > 16;
+    const std::int64_t high = is_wide ? bounds.high : (std::int64_t{1} << bits) - 1;
+    if (bounds.low < (is_unsigned ? 0 : -high - 1) || bounds.high > high) throw Unknown{};
+    return element;
+  }
   const std::int64_t value[] = {element.value()};
   return Tensor::from_integers(type, {}, value).integers()[0];
 }
