@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash_mix.h"
+#include "equivalence/checker/ranges.h"
 #include "expressions/difference.h"
 #include "graph/execute.h"
 #include "optimizer/inputs/inputs.h"
@@ -91,6 +92,29 @@ std::vector<double> sums_by_axis(const Sizes& sizes, const std::vector<double>& 
     result.push_back(sum);
   }
   return result;
+}
+
+// Inputs of integers of few bits that are no positions, from the whole range of their types and often at its ends: what wraps
+// around or saturates does so there.
+void spread(const Graph& graph, std::vector<Tensor>& inputs, std::uint64_t seed) {
+  constexpr int kNarrow = 16;            // bits
+  constexpr std::uint64_t kOneIsEnd = 4;  // of so many elements
+  const std::vector<std::string> free = optimizer::inputs_without_range(graph);
+  std::mt19937_64 random(seed);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const DataType type = inputs[i].type();
+    const std::string& name = graph.value(graph.inputs()[i]).name;
+    if (!is_integer(type) || packed_bits(type) > kNarrow || std::find(free.begin(), free.end(), name) == free.end()) continue;
+    const Range range = range_of(type);
+    const auto low = static_cast<std::int64_t>(range.low), high = static_cast<std::int64_t>(range.high);
+    std::vector<std::int64_t> elements(static_cast<std::size_t>(inputs[i].size()));
+    for (std::int64_t& e : elements) {
+      const bool is_end = random() % kOneIsEnd == 0;
+      const std::uint64_t drawn = random();
+      e = is_end ? (drawn % 2 == 0 ? low : high) : low + static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(high - low + 1));
+    }
+    inputs[i] = Tensor::from_integers(type, inputs[i].sizes(), elements);
+  }
 }
 
 bool all_finite(const Tensor& tensor) {
@@ -318,7 +342,8 @@ bool Samples::add(const std::map<std::string, std::int64_t>& sizes, std::uint64_
   const Graph a = with_named_sizes(a_, sizes);
   for (const Attempt& attempt : attempts(a)) try {
       if (attempt.draw == Draw::kMissing) continue;  // outputs that are not finite tell nothing
-      const std::vector<Tensor> inputs = random_inputs(a, {}, seed + attempt.seed, attempt.draw);
+      std::vector<Tensor> inputs = random_inputs(a, {}, seed + attempt.seed, attempt.draw);
+      if (attempt.draw == Draw::kUsual) spread(a, inputs, seed + attempt.seed);
       Executed first = execute(a, inputs, false);
       const std::vector<Tensor> others = for_second(inputs);
       const Graph b = with_sizes(b_, bind_sizes(b_, others));
@@ -384,7 +409,9 @@ void Samples::compare(const std::vector<Tensor>& inputs, const Graph& sized, con
       again = outputs_only(sized, inputs);
       const std::vector<Tensor> to_second = for_second(inputs);
       others = in_order_of_first(outputs_only(with_sizes(b_, bind_sizes(b_, to_second)), to_second));
-      shaken = outputs_only(in_double_ ? with_slightly_changed_weights(sized) : sized, slightly_changed(inputs));
+      // Integers are no roundings: only weights are changed then.
+      const bool has_reals = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return is_real(t.type()); });
+      shaken = outputs_only(in_double_ || !has_reals ? with_slightly_changed_weights(sized) : sized, slightly_changed(inputs));
     }
     if (!differs(again[i], others[i])) continue;
     const bool comparable = shaken[i].type() == x[i].type() && shaken[i].sizes() == x[i].sizes();

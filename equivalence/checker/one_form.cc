@@ -64,6 +64,7 @@ std::optional<std::vector<ValueId>> joined_channels(const Graph& graph, const Ma
       perm(*out).size() < 2 || !(perm(*out)[0] == Index(0)) || !(perm(*out)[1] == Index(1)))
     return std::nullopt;
   std::vector<ValueId> parts;
+  Index channels = 0;
   for (const ValueId id : concat->inputs) {
     const Node* joined = made_by(id, "Reshape");
     const Node* in = joined ? made_by(joined->inputs[0], "Transpose") : nullptr;
@@ -73,8 +74,10 @@ std::optional<std::vector<ValueId>> joined_channels(const Graph& graph, const Ma
         !(shape(apart->outputs[0])[0] == shape(last.outputs[0])[0]))
       return std::nullopt;
     parts.push_back(first->inputs[0]);
+    channels = channels + shape(parts.back())[1];
   }
-  return parts;
+  // The Reshape asks for as many elements as it gets, which nothing else asks for.
+  return channels == shape(last.outputs[0])[1] ? std::optional(std::move(parts)) : std::nullopt;
 }
 
 Graph with_one_form(const Graph& graph) {

@@ -1,6 +1,7 @@
 // Evaluates a denotation to integers that are index expressions over the model's sizes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "expressions/index_bounds.h"
@@ -81,6 +82,7 @@ class Follower {
         const Index a = argument(0), b = argument(1);
         if (b.constant() == 0) throw Unknown{};
         if (a.is_constant() && b.is_constant()) {
+          if (b.value() == -1 && a.value() == std::numeric_limits<std::int64_t>::min()) throw Unknown{};
           if (e->scalar == Scalar::kReal && a.value() % b.value() != 0) throw Unknown{};
           return a.value() / b.value();
         }
