@@ -192,16 +192,18 @@ json prove_models(const ProvingRequest& request) {
   return result;
 }
 
-json check_equality(const std::string& first, const std::string& second, const std::string& certificate,
-                    const std::string& solver, const std::function<void(double fraction)>& progress) {
+json check_equality(const CheckRequest& request, const std::function<void(double fraction)>& progress) {
   equivalence::ProofCheckOptions options;
-  options.solver = solver;
+  options.solver = request.solver, options.tolerance = request.tolerance;
   if (progress)
     options.progress = [&](std::size_t done, std::size_t all) {
       progress(static_cast<double>(done) / static_cast<double>(all));
     };
-  const equivalence::ProofCheck check = equivalence::check_proof(first, second, certificate, options);
-  return {{"accepted", check.accepted}, {"reason", check.reason}, {"equations", check.equations}, {"rules", check.rules}};
+  const equivalence::ProofCheck check =
+      equivalence::check_proof(request.first, request.second, request.certificate, options);
+  return {{"accepted", check.accepted},   {"reason", check.reason},       {"equations", check.equations},
+          {"rules", check.rules},         {"tolerance", check.tolerance}, {"constants", check.constants},
+          {"max_rel_error", check.max_rel_error}};
 }
 
 }  // namespace rewright::api

@@ -43,9 +43,14 @@ std::span<const ProvingOption> proving_options();
 // "rounding_sizes". Throws Error(kBadInput) for models without the same inputs and outputs.
 nlohmann::json prove_models(const ProvingRequest& request);
 
-// {"accepted", "reason", "equations", "rules"}: does the certificate prove the two models equal? Throws Error(kBadInput) if it
+// {"accepted", "reason", "equations", "rules", "tolerance", "constants" (how many are roundings), "max_rel_error"}: does the
+// certificate prove the two models equal, with constants that differ by no more than `tolerance`? Throws Error(kBadInput) if it
 // is damaged or for other models.
-nlohmann::json check_equality(const std::string& first, const std::string& second, const std::string& certificate,
-                              const std::string& solver, const std::function<void(double fraction)>& progress);
+struct CheckRequest {
+  std::string first, second, certificate;
+  std::string solver = {};
+  double tolerance = equivalence::kRoundingTolerance;
+};
+nlohmann::json check_equality(const CheckRequest& request, const std::function<void(double fraction)>& progress);
 
 }  // namespace rewright::api

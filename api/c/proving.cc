@@ -53,8 +53,8 @@ void rewright_proof_free(rewright_proof* proof) { delete proof; }
 rewright_status rewright_check_proof(const char* first, const char* second, const char* certificate, int* accepted) {
   return guarded([&] {
     required(accepted, "accepted") = 0;
-    const nlohmann::json facts = rewright::api::check_equality(&required(first, "first"), &required(second, "second"),
-                                                               &required(certificate, "certificate"), "", {});
+    const nlohmann::json facts = rewright::api::check_equality(
+        {&required(first, "first"), &required(second, "second"), &required(certificate, "certificate")}, {});
     *accepted = facts.at("accepted").get<bool>() ? 1 : 0;
   });
 }

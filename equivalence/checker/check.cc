@@ -24,6 +24,8 @@ class Checker {
       : proof_(proof), folder_(folder), options_(options), report_(report) {}
 
   void run(const Graph& a, const Graph& b) {
+    require(proof_.tolerance >= 0 && proof_.tolerance <= options_.tolerance,
+            "its constants may differ by more than the tolerance that is asked for");
     Joint joint(a, b, proof_.names);
     Rounded rounded;
     for (const Step& step : proof_.steps) {
@@ -48,6 +50,11 @@ class Checker {
     require(second_is_well_typed(joint).holds, "the second model may be ill-typed where the first one is not");
   }
 
+  void note_rounding(double error) {
+    if (error > 0) ++report_.constants;
+    report_.max_rel_error = std::max(report_.max_rel_error, error);
+  }
+
   void check_bodies(const Pair& of, const Step& step) {
     const auto pairs = paired_bodies(of.joint, of.a, of.b, step.other, step.position);
     require(pairs && pairs->size() == step.bodies.size(), "bodies that are no pairs");
@@ -63,7 +70,7 @@ class Checker {
 
   void check(const Pair& of, const Step& step) {
     if (step.kind == Step::Kind::kTerm) {
-      add_term(of.joint, step, proof_.tolerance);
+      note_rounding(add_term(of.joint, step, proof_.tolerance));
       return;
     }
     if (step.kind == Step::Kind::kValue) {
@@ -72,7 +79,7 @@ class Checker {
     }
     if (step.kind == Step::Kind::kAttribute) {
       require(of.rounded.emplace(step.position, step.field).second, "an attribute is rounded twice");
-      round_attribute(of.joint, step, proof_.tolerance);
+      note_rounding(round_attribute(of.joint, step, proof_.tolerance));
       return;
     }
     if (step.kind == Step::Kind::kBodies) return check_bodies(of, step);
@@ -148,6 +155,7 @@ ProofCheck check_proof(const std::filesystem::path& a, const std::filesystem::pa
   require_same(b, proof.second);
   const Graph first = import_onnx(a), second = import_onnx(b);
   ProofCheck report;
+  report.tolerance = proof.tolerance;
   try {
     Checker(proof, folder, options, report).run(first, second);
     report.accepted = true;

@@ -61,11 +61,20 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
 ValueId add_constant_part(Graph& part, const Graph& graph, ValueId id) { return add_part(part, graph, id, false); }
 
 Tensor evaluate_constant(const Graph& graph, ValueId id) {
+  // What a double takes part in may be of another type, or of other sizes, than what was asked for.
+  const auto is_of_value = [&](const Tensor& tensor) {
+    const Value& value = graph.value(id);
+    const bool has_type = is_real(value.type.type) ? is_real(tensor.type()) : tensor.type() == value.type.type;
+    return has_type && (!value.shape_known || !all_constant(value.type.shape) || values(value.type.shape) == tensor.sizes());
+  };
   try {
-    return interpret(part_of(graph, id, true), {}).at(0);
+    Tensor wide = interpret(part_of(graph, id, true), {}).at(0);
+    if (is_of_value(wide)) return wide;
   } catch (const Error&) {  // an operator that has no meaning for double
   }
-  return interpret(part_of(graph, id, false), {}).at(0);
+  Tensor plain = interpret(part_of(graph, id, false), {}).at(0);
+  if (!is_of_value(plain)) throw Error(ErrorCode::kUnsupported, "a constant that is computed has another type");
+  return plain;
 }
 
 RoundingCheck check_rounding(const Graph& graph, ValueId id, const Tensor& exact, const Tensor& found, double tolerance) {

@@ -78,10 +78,14 @@ struct ProofCheck {
   std::string reason;         // why not
   std::size_t equations = 0;  // that were checked
   std::size_t rules = 0;      // certificates of rules that were checked
+  double tolerance = 0;       // of the proof
+  std::size_t constants = 0;  // and attributes that are roundings of what takes their places
+  double max_rel_error = 0;   // of these
 };
 struct ProofCheckOptions {
   std::string solver{};  // as in CheckOptions
   std::uint64_t seed = 1;
+  double tolerance = kRoundingTolerance;  // a proof with a larger one is refused
   std::function<void(std::size_t done, std::size_t all)> progress{};
 };
 // Checks the proof in a folder: without a search, an e-graph, or normal forms. Throws Error(kBadInput) if a file is damaged, or

@@ -60,13 +60,14 @@ void bind_proving(nb::module_& m) {
   m.def(
       "check_equality",
       [](const std::string& first, const std::string& second, const std::string& certificate, const std::string& solver,
-         Stop& stop) {
+         double tolerance, Stop& stop) {
         nlohmann::json facts;
         work_interruptibly(
-            stop, [&] { facts = check_equality(first, second, certificate, solver, {}); }, [] {});
+            stop, [&] { facts = check_equality({first, second, certificate, solver, tolerance}, {}); }, [] {});
         return facts.dump();
       },
-      nb::arg("first"), nb::arg("second"), nb::arg("certificate"), nb::arg("solver"), nb::arg("stop"));
+      nb::arg("first"), nb::arg("second"), nb::arg("certificate"), nb::arg("solver"), nb::arg("tolerance"),
+      nb::arg("stop"));
 }
 
 }  // namespace rewright::python

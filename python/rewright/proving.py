@@ -85,9 +85,10 @@ def prove(a, b, *, map=None, tolerance=1e-6, certificate=None, reduce=None, coun
                    facts["seconds"], facts)
 
 
-def check_proof(a, b, certificate, *, solver=""):
+def check_proof(a, b, certificate, *, solver="", tolerance=1e-6):
     """Follows the proof in a folder, and searches nothing: True if it proves a and b equal. Raises BadInputError if it is damaged.
 
+    tolerance: a proof whose constants may differ by more is refused.
     solver: a program that answers questions in SMT-LIB ("z3 -in"), in place of the one inside.
     """
-    return json.loads(_core.check_equality(os.fsdecode(a), os.fsdecode(b), os.fsdecode(certificate), solver, _core.Stop()))["accepted"]
+    return json.loads(_core.check_equality(os.fsdecode(a), os.fsdecode(b), os.fsdecode(certificate), solver, tolerance, _core.Stop()))["accepted"]

@@ -35,7 +35,7 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
   double largest = 0;
   for (const auto& constant : facts.at("constants")) largest = std::max(largest, constant.at("max_rel_error").get<double>());
   if (!facts.at("constants").empty())
-    text << "  " << facts.at("constants").size() << " constants of the second one are roundings, by at most " << largest
+    text << "  " << facts.at("constants").size() << " constants are roundings, by at most " << largest
          << "\n";
   if (facts.contains("rounding"))
     for (const auto& output : facts.at("rounding")) {
@@ -75,12 +75,15 @@ int prove_command(const ProveOptions& options) {
 
 int check_command(const ProveOptions& options) {
   Progress progress(options.common);
-  const nlohmann::json facts = check_equality(options.request.first, options.request.second, options.check, options.solver,
-                                              [&](double fraction) { progress.update("checking", fraction, ""); });
+  const nlohmann::json facts = check_equality(
+      {options.request.first, options.request.second, options.check, options.solver, options.request.tolerance},
+      [&](double fraction) { progress.update("checking", fraction, ""); });
   std::ostringstream text;
   text << options.check << ": ";
   if (facts.at("accepted"))
-    text << "accepted: " << facts.at("equations") << " equations, " << facts.at("rules") << " certificates of rules\n";
+    text << "accepted: " << facts.at("equations") << " equations, " << facts.at("rules") << " certificates of rules; "
+         << facts.at("constants") << " constants are roundings, by at most " << facts.at("max_rel_error").get<double>()
+         << " (tolerance " << facts.at("tolerance").get<double>() << ")\n";
   else
     text << "refused: " << facts.at("reason").get<std::string>() << "\n";
   say(options.common, text.str());
