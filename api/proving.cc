@@ -199,10 +199,10 @@ json check_equality(const CheckRequest& request, const std::function<void(double
     options.progress = [&](std::size_t done, std::size_t all) {
       progress(static_cast<double>(done) / static_cast<double>(all));
     };
-  const equivalence::ProofCheck check =
-      equivalence::check_proof(request.first, request.second, request.certificate, options);
-  return {{"accepted", check.accepted},   {"reason", check.reason},       {"equations", check.equations},
-          {"rules", check.rules},         {"tolerance", check.tolerance}, {"constants", check.constants},
+  const equivalence::ProofCheck check = equivalence::check_proof(request.first, request.second, request.certificate, options);
+  return {{"accepted", check.accepted},          {"reason", check.reason},
+          {"equations", check.equations},        {"rules", check.rules},
+          {"tolerance", check.tolerance},        {"constants", check.constants},
           {"max_rel_error", check.max_rel_error}};
 }
 

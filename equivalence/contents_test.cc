@@ -417,7 +417,8 @@ Models quantized_convolution(const std::string& bias_scale, const std::string& w
 TEST_CASE("prove: quantized elements that became unsigned, with a bias of their scale") {
   require_certified(quantized_convolution(" r = {0.00104121}", " t = {0.0207}"));
   require_certified(quantized_convolution("[1] r = {0.00104121}", " t = {0.0207}"));
-  require_certified(quantized_convolution("[3] r = {0.00104121, 0.000508029945, 0.000266589981}", "[3] t = {0.0207, 0.0101, 0.0053}"));
+  require_certified(
+      quantized_convolution("[3] r = {0.00104121, 0.000508029945, 0.000266589981}", "[3] t = {0.0207, 0.0101, 0.0053}"));
   // The scale is the float nearest to the product, and no other one.
   for (const char* scale : {" r = {0.00105}", " r = {0.00104121014}"}) {
     const Models wrong = quantized_convolution(scale, " t = {0.0207}");

@@ -97,7 +97,7 @@ std::vector<double> sums_by_axis(const Sizes& sizes, const std::vector<double>& 
 // Inputs of integers of few bits that are no positions, from the whole range of their types and often at its ends: what wraps
 // around or saturates does so there.
 void spread(const Graph& graph, std::vector<Tensor>& inputs, std::uint64_t seed) {
-  constexpr int kNarrow = 16;            // bits
+  constexpr int kNarrow = 16;             // bits
   constexpr std::uint64_t kOneIsEnd = 4;  // of so many elements
   const std::vector<std::string> free = optimizer::inputs_without_range(graph);
   std::mt19937_64 random(seed);
@@ -111,7 +111,8 @@ void spread(const Graph& graph, std::vector<Tensor>& inputs, std::uint64_t seed)
     for (std::int64_t& e : elements) {
       const bool is_end = random() % kOneIsEnd == 0;
       const std::uint64_t drawn = random();
-      e = is_end ? (drawn % 2 == 0 ? low : high) : low + static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(high - low + 1));
+      e = is_end ? (drawn % 2 == 0 ? low : high)
+                 : low + static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(high - low + 1));
     }
     inputs[i] = Tensor::from_integers(type, inputs[i].sizes(), elements);
   }

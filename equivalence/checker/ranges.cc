@@ -15,9 +15,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Range kUnknown{-kInfinity, kInfinity};
-constexpr double kExact = 0x1p53;                           // integers up to it are exact in double
+constexpr double kExact = 0x1p53;                              // integers up to it are exact in double
 constexpr std::int64_t kMostElements = std::int64_t{1} << 16;  // of a constant that are looked at
-constexpr int kNarrow = 16;                                 // bits: sums of so few are considered
+constexpr int kNarrow = 16;                                    // bits: sums of so few are considered
 
 bool holds(const Range& outer, const Range& inner) { return outer.low <= inner.low && inner.high <= outer.high; }
 Range either(const Range& a, const Range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
@@ -42,7 +42,9 @@ Range product_of(const Range& a, const Range& b) {
 class ElementRanges {
  public:
   ElementRanges(const std::vector<Range>& operands, DataType type)
-      : operands_(operands), type_(is_integer(type) ? range_of(type) : kUnknown), is_wide_(is_integer(type) && packed_bits(type) > kNarrow) {}
+      : operands_(operands),
+        type_(is_integer(type) ? range_of(type) : kUnknown),
+        is_wide_(is_integer(type) && packed_bits(type) > kNarrow) {}
 
   Range of(const Element& e) {
     if (const auto known = known_.find(e.get()); known != known_.end()) return known->second;

@@ -232,8 +232,8 @@ Index stored(const Index& element, DataType type) {
   if (type == DataType::kInt64) return element;
   if (!element.is_constant()) {
     if (type == DataType::kInt32 || !is_integer(type)) return element;
-    const bool is_unsigned = type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 ||
-                             type == DataType::kUint64;
+    const bool is_unsigned =
+        type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
     const int bits = packed_bits(type) - (is_unsigned ? 0 : 1);
     const Bounds bounds = bounds_over_sizes(element);
     const bool is_wide = packed_bits(type) > 16;

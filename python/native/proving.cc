@@ -63,11 +63,14 @@ void bind_proving(nb::module_& m) {
          double tolerance, Stop& stop) {
         nlohmann::json facts;
         work_interruptibly(
-            stop, [&] { facts = check_equality({first, second, certificate, solver, tolerance}, {}); }, [] {});
+            stop,
+            [&] {
+              facts = check_equality({first, second, certificate, solver, tolerance}, {});
+            },
+            [] {});
         return facts.dump();
       },
-      nb::arg("first"), nb::arg("second"), nb::arg("certificate"), nb::arg("solver"), nb::arg("tolerance"),
-      nb::arg("stop"));
+      nb::arg("first"), nb::arg("second"), nb::arg("certificate"), nb::arg("solver"), nb::arg("tolerance"), nb::arg("stop"));
 }
 
 }  // namespace rewright::python

@@ -35,8 +35,7 @@ std::string text_of(const ProveOptions& options, const nlohmann::json& facts) {
   double largest = 0;
   for (const auto& constant : facts.at("constants")) largest = std::max(largest, constant.at("max_rel_error").get<double>());
   if (!facts.at("constants").empty())
-    text << "  " << facts.at("constants").size() << " constants are roundings, by at most " << largest
-         << "\n";
+    text << "  " << facts.at("constants").size() << " constants are roundings, by at most " << largest << "\n";
   if (facts.contains("rounding"))
     for (const auto& output : facts.at("rounding")) {
       text << "  output \"" << output.at("output").get<std::string>() << "\" ";
@@ -75,9 +74,9 @@ int prove_command(const ProveOptions& options) {
 
 int check_command(const ProveOptions& options) {
   Progress progress(options.common);
-  const nlohmann::json facts = check_equality(
-      {options.request.first, options.request.second, options.check, options.solver, options.request.tolerance},
-      [&](double fraction) { progress.update("checking", fraction, ""); });
+  const nlohmann::json facts =
+      check_equality({options.request.first, options.request.second, options.check, options.solver, options.request.tolerance},
+                     [&](double fraction) { progress.update("checking", fraction, ""); });
   std::ostringstream text;
   text << options.check << ": ";
   if (facts.at("accepted"))
