@@ -7,12 +7,14 @@
 
 #include "base/temporary_folder.h"
 #include "equivalence/checker/ranges.h"
+#include "equivalence/checker/rewriting.h"
 #include "equivalence/prove.h"
 #include "graph/file.h"
 #include "graph/testing.h"
 #include "operators/readings/interpreter.h"
 #include "rules/io.h"
 #include "verifier/certificate.h"
+#include "verifier/checker/questions.h"
 
 namespace rewright::equivalence {
 
@@ -112,6 +114,23 @@ TEST_CASE("prove: a statement says nothing of what may wrap around") {
   CHECK(nodes_of("a = Max(w, none) y = Cast<to = 2>(a)", plain) == 3);
   CHECK(nodes_of("a = Mul(w, w) b = Min(a, top) y = Cast<to = 2>(b)", plain) == 0);
   CHECK(nodes_of("y = Cast<to = 2>(x)", plain) == 0);
+}
+
+TEST_CASE("prove: rules make no integers that may wrap around") {
+  const Graph graph = graph_of_text("agraph (int32[4] x) => (int32[4] y) { y = Identity(x) }");
+  const Joint joint(graph, graph, {});
+  const ValueId x = joint.graph().inputs()[0], y = joint.graph().nodes()[0]->outputs[0];
+  const auto apply = [&](const std::string& way) {
+    const std::vector<Rule> rules = parse_algebra(
+        "rule there_and_back: \"conversions\"\n  x: int32\n  Identity(x) => Cast(Cast(x; to=" + way + "); to=int32)\n  exact\n",
+        "a test");
+    const Statement statement = statement_of(joint, {x, y, {}});
+    TermTable terms(statement.graph);
+    terms.apply(rules.at(0), {"there_and_back", {terms.term_of_node(0)}});
+  };
+  CHECK_NOTHROW(apply("int64"));
+  CHECK_THROWS_AS(apply("uint8"), proof::Refusal);
+  CHECK_THROWS_AS(apply("uint64"), proof::Refusal);
 }
 
 // Where no node may wrap around, what is computed in few bits is what is computed in 64. Where all inputs are covered, a node
