@@ -65,7 +65,7 @@ class Parts {
 std::vector<Step> known_numbers(const Joint& joint, const Statement& statement, double tolerance);
 
 // Steps that explain scales of quantized biases in the first model: a bias has the scale of the products that it is added to,
-// which ONNX says is the input's scale times the weight's, and files have a rounding of that.
+// which ONNX says is the input's scale times the weight's, and files have the float nearest to that.
 std::vector<Step> scales_of_biases(const Joint& joint, const Statement& statement, double tolerance);
 
 }  // namespace rewright::equivalence

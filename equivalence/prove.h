@@ -56,7 +56,7 @@ struct Place {
 };
 
 struct ProvedConstant {
-  std::string name;  // in the second model
+  std::string name;  // of a value, or a node and an attribute, in either model
   double max_rel_error = 0;
 };
 

@@ -17,7 +17,7 @@ namespace rewright::equivalence {
 
 struct Step {
   enum class Kind {
-    kTerm,       // `b`, a constant, is a rounding of a term over constants of the first model, or of a number
+    kTerm,       // `b`, a constant, is a rounding of a term over constants of the first model, or of a number (Joint::explain)
     kAttribute,  // a real attribute is a rounding of a number
     kRewriting,  // `applications` of rules lead from one side of the equation to the other
     kRule,       // the equation is a rule that is proved by itself

@@ -28,7 +28,7 @@ class Proving:
     """The result of proving two models equal.
 
     verdict: "proved", "refuted" or "undecided"; bool(proving) is true for the first.
-    places: Place objects. constants: of the second model's constants that are roundings, by name, the largest relative difference.
+    places: Place objects. constants: of constants that are roundings, by name, the largest relative difference.
     counterexample: a folder of inputs on which the models differ, or None. reduced: the files of the smallest models that differ.
     facts: everything, as `rewright prove --json` writes it.
     """
