@@ -242,8 +242,8 @@ const char* rewright_proof_verdict(const rewright_proof* proof); /* "proved", "r
 const char* rewright_proof_report(const rewright_proof* proof);  /* JSON, as `rewright prove --json` */
 void rewright_proof_free(rewright_proof* proof);
 
-/* Follows the proof in a folder, without a search: 1 in `accepted` if it proves both models equal, with constants that differ by
- * no more than the default of "tolerance". Fails with REWRIGHT_BAD_INPUT if it is damaged or for other models. */
+/* Follows the proof in a folder, without a search: 1 in `accepted` if it proves both models equal, with constants that differ
+ * by no more than the default of "tolerance". Fails with REWRIGHT_BAD_INPUT if it is damaged or for other models. */
 rewright_status rewright_check_proof(const char* first, const char* second, const char* certificate, int* accepted);
 
 /* ---- Execution */
