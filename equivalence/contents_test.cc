@@ -234,6 +234,8 @@ TEST_CASE("prove: a certificate of an equation says nothing of what is undefined
   CHECK(!less_defined("y = Mul(x, v)", "y = Div(x, two)"));
   CHECK(less_defined("y = Mul(x, v)", "y = Div(x, none)"));
   CHECK(less_defined("y = Div(x, v)", "d = Div(k, k) e = Cast<to = 1>(d) y = Div(x, e)"));
+  CHECK(less_defined("z = Sub(v, v) d = Div(v, x) y = Add(d, z)", "z = Sub(v, v) d = Div(v, x) q = Div(z, v) y = Add(d, q)"));
+  CHECK(!less_defined("p = Mul(v, x) y = Div(two, p)", "q = Div(two, v) y = Div(q, x)"));
 }
 
 // The first model has as a constant what the second one computes.

@@ -5,7 +5,11 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "equivalence/checker/constants.h"
@@ -296,9 +300,27 @@ bool reads_only(const Element& e, const ConstantOperands& constants, bool (*is_s
   return std::all_of(elements.begin(), elements.end(), is_so);
 }
 
-// The names of functions in an element that are not defined everywhere, "/" for a division, and "integer /" for one of integers
-// or a remainder: the interpreter says 0 where the divisor is 0.
-void collect_partial(const Element& e, const ConstantOperands& constants, std::set<std::string>& found,
+void collect_reads(const Element& e, std::set<std::size_t>& operands, std::set<const ElementNode*>& seen) {
+  if (!e || !seen.insert(e.get()).second) return;
+  if (e->kind == ElementNode::Kind::kRead) operands.insert(static_cast<std::size_t>(e->operand));
+  for (const Element& argument : e->arguments) collect_reads(argument, operands, seen);
+}
+
+// Where a node is not defined.
+struct Partial {
+  // The names of functions that are not defined everywhere, "/" for a division, and "integer /" for one of integers or a
+  // remainder: the interpreter says 0 where the divisor is 0.
+  std::set<std::string> found;
+  std::set<std::size_t> operands;  // that this depends on
+
+  void add(std::string name, std::span<const Element> arguments) {
+    found.insert(std::move(name));
+    std::set<const ElementNode*> seen;
+    for (const Element& argument : arguments) collect_reads(argument, operands, seen);
+  }
+};
+
+void collect_partial(const Element& e, const ConstantOperands& constants, Partial& partial,
                      std::set<const ElementNode*>& seen) {
   if (!e || !seen.insert(e.get()).second) return;
   if (divides(*e)) {
@@ -308,13 +330,52 @@ void collect_partial(const Element& e, const ConstantOperands& constants, std::s
         is_constant && (by.scalar == Scalar::kReal ? by.real.symbol.empty() && by.real.value == 0 : by.integer == 0);
     const bool is_never_zero = reads_only(e->arguments[1], constants, [](double x) { return x != 0 && std::isfinite(x); });
     if (is_zero || (!is_constant && by.kind != ElementNode::Kind::kFromIndex && !is_never_zero))
-      found.insert(e->scalar == Scalar::kReal ? "/" : "integer /");
+      partial.add(e->scalar == Scalar::kReal ? "/" : "integer /", std::span(e->arguments).subspan(1, 1));
   }
   const bool is_product = e->kind == ElementNode::Kind::kApply && e->function == &functions::pow &&
                           reads_only(e->arguments[1], constants, [](double x) { return x >= 0 && x == std::floor(x); });
-  if (e->kind == ElementNode::Kind::kApply && e->function->partial && !is_product) found.insert(std::string(e->function->name));
-  for (const Element& argument : e->arguments) collect_partial(argument, constants, found, seen);
+  if (e->kind == ElementNode::Kind::kApply && e->function->partial && !is_product)
+    partial.add(std::string(e->function->name), e->arguments);
+  for (const Element& argument : e->arguments) collect_partial(argument, constants, partial, seen);
 }
+
+Partial partial_of(const Graph& graph, const Node& node) {
+  const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
+  std::set<const ElementNode*> seen;
+  Partial partial;
+  for (const Output& output : definition.outputs())
+    collect_partial(output.element, constant_operands(graph, node), partial, seen);
+  return partial;
+}
+
+// The inputs of a graph that values are computed from.
+class InputsOf {
+ public:
+  explicit InputsOf(const Graph& graph) : graph_(graph), producers_(graph.producers()), seen_(graph.value_count(), false) {}
+
+  void add(ValueId value) {
+    std::vector<ValueId> open{value};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (id == kNoValue || seen_[id] || graph_.is_constant(id)) continue;
+      seen_[id] = true;
+      if (producers_[id] < 0) {
+        inputs_.insert(id);
+        continue;
+      }
+      const std::vector<ValueId>& read = graph_.nodes()[static_cast<std::size_t>(producers_[id])]->inputs;
+      open.insert(open.end(), read.begin(), read.end());
+    }
+  }
+  const std::set<ValueId>& all() const { return inputs_; }
+
+ private:
+  const Graph& graph_;
+  const std::vector<std::int32_t> producers_;
+  std::vector<bool> seen_;
+  std::set<ValueId> inputs_;
+};
 
 // Does it read at a position that is an element? Whether that is within the tensor is only known in execution.
 bool reads_at_elements(const Element& e, std::set<const ElementNode*>& seen) {
@@ -491,34 +552,31 @@ bool may_read_outside(const Statement& statement) {
   return false;
 }
 
-bool is_partial(const Graph& graph, const Node& node) {
-  const Definition definition = node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
-  std::set<const ElementNode*> seen;
-  std::set<std::string> found;
-  for (const Output& output : definition.outputs())
-    collect_partial(output.element, constant_operands(graph, node), found, seen);
-  return !found.empty();
-}
+bool is_partial(const Graph& graph, const Node& node) { return !partial_of(graph, node).found.empty(); }
 
 bool may_be_less_defined(const Statement& statement) {
+  const Graph& graph = statement.graph;
   std::set<std::string> a, b;
-  const std::vector<bool> constant = statement.graph.constant_values();
-  for (std::size_t n = 0; n < statement.graph.nodes().size(); ++n) {
-    const Node& node = *statement.graph.nodes()[n];
-    const Definition definition = node.op->define(node.attributes, Inputs::of(statement.graph.operand_types(node)));
-    std::set<const ElementNode*> seen;
-    std::set<std::string> found;
-    for (const Output& output : definition.outputs())
-      collect_partial(output.element, constant_operands(statement.graph, node), found, seen);
+  InputsOf of_a(graph), of_b(graph);
+  const std::vector<bool> constant = graph.constant_values();
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    const Partial partial = partial_of(graph, node);
     // A node on constants is evaluated: it is defined where the result is finite.
     const auto is_finite_constant = [&](ValueId id) {
-      return id == kNoValue || (constant[id] && is_finite(evaluate_constant(statement.graph, id)));
+      return id == kNoValue || (constant[id] && is_finite(evaluate_constant(graph, id)));
     };
-    const bool defined = found.empty() || (!found.contains("integer /") &&
-                                           std::all_of(node.outputs.begin(), node.outputs.end(), is_finite_constant));
-    if (!defined || n < statement.nodes_of_a) (n < statement.nodes_of_a ? a : b).insert(found.begin(), found.end());
+    const bool defined = partial.found.empty() || (!partial.found.contains("integer /") &&
+                                                   std::all_of(node.outputs.begin(), node.outputs.end(), is_finite_constant));
+    const bool is_of_a = n < statement.nodes_of_a;
+    if (defined && !is_of_a) continue;
+    (is_of_a ? a : b).insert(partial.found.begin(), partial.found.end());
+    for (const std::size_t operand : partial.operands)
+      if (operand < node.inputs.size()) (is_of_a ? of_a : of_b).add(node.inputs[operand]);
   }
-  return !std::includes(a.begin(), a.end(), b.begin(), b.end()) || may_read_outside(statement);
+  // Nothing that `a` divides by depends on such an input of `b`: where that is 0, `a` has a value.
+  const bool depends_on_more = !std::includes(of_a.all().begin(), of_a.all().end(), of_b.all().begin(), of_b.all().end());
+  return !std::includes(a.begin(), a.end(), b.begin(), b.end()) || depends_on_more || may_read_outside(statement);
 }
 
 }  // namespace rewright::equivalence
