@@ -212,7 +212,7 @@ TEST_CASE("prove: never of integers that are not defined") {
   }
 }
 
-// What the second model divides by may be 0 where the first one has a value.
+// The second model divides by a number that may be 0 where the first one has a value.
 TEST_CASE("prove: a certificate of an equation says nothing of what is undefined") {
   const Certified certified("agraph (int64[2] x, int64[2] k) => (int64[2] y) { y = Identity(x) }",
                             "agraph (int64[2] x, int64[2] k) => (int64[2] y) { d = Div(k, k) p = Mul(k, d) q = Sub(p, k) y = "

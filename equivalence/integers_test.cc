@@ -133,8 +133,8 @@ TEST_CASE("prove: rules make no integers that may wrap around") {
   CHECK_THROWS_AS(apply("uint64"), proof::Refusal);
 }
 
-// Where no node may wrap around, what is computed in few bits is what is computed in 64. Where all inputs are covered, a node
-// that may wrap does so for one of them or its range is too wide; that is not asked.
+// If no node may wrap around, arithmetic in few bits gives the results of arithmetic in 64. The converse is not asked: a range
+// may be too wide.
 TEST_CASE("prove: ranges of integers hold", "[sampling]") {
   const DataType types[] = {DataType::kInt8, DataType::kUint8, DataType::kInt16, DataType::kUint16, DataType::kInt32};
   std::mt19937_64 random(11);

@@ -118,7 +118,7 @@ RelatedValues::RelatedValues(const Joint& joint, const SampleRuns& runs, std::fu
     Relation block{Relation::Kind::kBlocked, {}, graph.value(first->outputs[0]).type.shape};
     for (const Index& axis : std::get<Indices>(moved->attributes[moved->op->field("perm").value()]))
       block.perm.push_back(static_cast<std::size_t>(axis.value()));
-    // What takes them out of blocks tells how they came in.
+    // The inverse relation puts channels into blocks.
     Relation inverse{Relation::Kind::kBlocked, std::vector<std::size_t>(block.perm.size()), {}};
     for (std::size_t k = 0; k < block.perm.size(); ++k) {
       inverse.perm[block.perm[k]] = k;

@@ -13,7 +13,6 @@ namespace {
 constexpr std::int64_t kLargestPower = 4;  // written as a product
 
 bool is_reciprocal(const Factor& f) { return f.kind == Factor::Kind::kFunction && f.name == "reciprocal"; }
-bool is_plain(const Term& t) { return t.bound.empty() && t.guards.empty(); }
 
 // The sum's only factor, if it has nothing else.
 const Factor* only_factor(const Sum& sum) {
@@ -184,8 +183,7 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   if (!law || arguments.size() != 1) return single(function(name, law, arguments));
   Sum argument = arguments[0];
   if (law->zero_at_zero && argument.empty()) return {};
-  const bool rounds = law == &functions::round_even || law == &functions::floor || law == &functions::ceil;
-  if (rounds && name == law->name && is_integer_sum(argument)) return argument;
+  if (rounds_to_integer(law) && name == law->name && is_integer_sum(argument)) return argument;
   if (law->exponential) return of_sum(name, law, argument);
   if (law->undoes)
     if (const auto value = undone(*law->undoes, argument)) return *value;

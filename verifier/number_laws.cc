@@ -20,13 +20,6 @@ struct Range {
   std::optional<Rational> low, high;
 };
 
-bool is_unconditional(const Term& t) { return t.bound.empty() && t.guards.empty(); }
-bool is_unconditional(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
-
-bool rounds_to_integer(const Function* law) {
-  return law == &functions::round_even || law == &functions::floor || law == &functions::ceil;
-}
-
 bool is_less(const Rational& a, const Rational& b) { return (a + -b).numerator() < 0; }
 Rational larger(const Rational& a, const Rational& b) { return is_less(a, b) ? b : a; }
 Rational smaller(const Rational& a, const Rational& b) { return is_less(a, b) ? a : b; }
@@ -51,7 +44,7 @@ class Ranges {
     return result;
   }
 
-  // Of their maximum.
+  // The range of the largest element.
   Range of(const std::vector<MaximumElement>& elements) const {
     Range result;
     std::optional<Rational> least;  // of what is in the set, if anything is
@@ -61,7 +54,7 @@ class Ranges {
       has_high = has_high && range.high, has_least = has_least && range.low;
       if (range.high) result.high = result.high ? larger(*result.high, *range.high) : range.high;
       if (range.low) least = least ? smaller(*least, *range.low) : range.low;
-      if (range.low && is_unconditional(e)) result.low = result.low ? larger(*result.low, *range.low) : range.low;
+      if (range.low && is_plain(e)) result.low = result.low ? larger(*result.low, *range.low) : range.low;
     }
     if (!has_high) result.high.reset();
     if (!result.low && has_least && least && is_never_empty_(elements)) result.low = least;
@@ -70,7 +63,7 @@ class Ranges {
 
  private:
   Range of(const Term& t) const {
-    if (!is_unconditional(t) || t.factors.size() > 1) return {};
+    if (!is_plain(t) || t.factors.size() > 1) return {};
     if (t.factors.empty()) return {t.coefficient, t.coefficient};
     const Range range = of(t.factors[0]);
     const bool is_positive = t.coefficient.numerator() > 0;
@@ -102,7 +95,7 @@ class Ranges {
 Rational number_part(const Sum& sum) {
   Rational result = 0;
   for (const Term& t : sum)
-    if (is_unconditional(t) && t.factors.empty()) result = result + t.coefficient;
+    if (is_plain(t) && t.factors.empty()) result = result + t.coefficient;
   return result;
 }
 
@@ -141,7 +134,7 @@ std::pair<Factor, Rational> without_number(const Factor& maximum) {
     e.value = moved(e.value);
     const std::optional<Rational> whole = number(e.value);
     const Rational part = number_part(e.value);
-    if (whole && is_unconditional(e)) alone = alone ? larger(*alone, *whole) : *whole;
+    if (whole && is_plain(e)) alone = alone ? larger(*alone, *whole) : *whole;
     any = any ? larger(*any, part) : part;
   }
   const Rational taken = alone ? *alone : any.value_or(0);
@@ -190,6 +183,10 @@ std::optional<double> number_of_bits(const Factor& factor) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+bool rounds_to_integer(const Function* law) {
+  return law == &functions::round_even || law == &functions::floor || law == &functions::ceil;
+}
+
 bool is_integral(const Factor& f, const std::vector<TensorType>& inputs) {
   switch (f.kind) {
     case Factor::Kind::kAccess:
@@ -212,7 +209,7 @@ bool is_integral(const Sum& sum, const std::vector<TensorType>& inputs, const Ne
     if (f.kind != Factor::Kind::kMaximum) return is_integral(f, inputs);
     const bool all = std::all_of(f.elements.begin(), f.elements.end(),
                                  [&](const MaximumElement& e) { return is_integral(e.value, inputs, is_never_empty); });
-    const auto plain = [](const MaximumElement& e) { return is_unconditional(e); };
+    const auto plain = [](const MaximumElement& e) { return is_plain(e); };
     return all && (std::any_of(f.elements.begin(), f.elements.end(), plain) || is_never_empty(f.elements));
   };
   return std::all_of(sum.begin(), sum.end(), [&](const Term& t) {
@@ -223,7 +220,7 @@ bool is_integral(const Sum& sum, const std::vector<TensorType>& inputs, const Ne
 void drop_undecisive(std::vector<MaximumElement>& elements, const std::vector<TensorType>& inputs, bool may_wrap,
                      const NeverEmpty& is_never_empty) {
   if (elements.size() < 2) return;
-  const auto is_number = [](const MaximumElement& e) { return is_unconditional(e) && number(e.value).has_value(); };
+  const auto is_number = [](const MaximumElement& e) { return is_plain(e) && number(e.value).has_value(); };
   const auto found = std::find_if(elements.begin(), elements.end(), is_number);
   if (found == elements.end()) return;
   try {

@@ -16,6 +16,8 @@ std::optional<double> number_of_bits(const Factor& factor);
 // Is a set of elements never empty, whatever the sizes are?
 using NeverEmpty = std::function<bool(const std::vector<MaximumElement>&)>;
 
+bool rounds_to_integer(const Function* law);  // floor, ceil, round_even
+
 // Is the value an integer for all inputs? `inputs` are the types of a side's inputs.
 bool is_integral(const Factor& factor, const std::vector<TensorType>& inputs);
 bool is_integral(const Sum& sum, const std::vector<TensorType>& inputs, const NeverEmpty& is_never_empty);

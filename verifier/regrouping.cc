@@ -112,7 +112,7 @@ class Regrouping {
     return false;
   }
 
-  // Where a variable ends, if it begins at 0.
+  // The number of values of a variable, if it begins at 0.
   static std::optional<Index> size_of(const Term& term, const Index& v) {
     if (std::find(term.guards.begin(), term.guards.end(), non_negative(v)) == term.guards.end()) return std::nullopt;
     for (const Guard& g : term.guards)

@@ -143,7 +143,6 @@ bool mentions(const Term& term, const Indices& variables) {
 bool mentions(const Factor& factor, const Indices& variables) { return mentions(Term{1, {}, {}, {factor}, {}}, variables); }
 
 Term as_term(const MaximumElement& e) { return {1, e.bound, e.guards, {function("element", nullptr, {e.value})}, {}}; }
-bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
 // f(x) (1 / f(x)) = 1 if f is never 0; so for a number that is not 0.
 void cancel_never_zero(Term& term) {
   const auto divided = [](const Factor& f) -> const Factor* {

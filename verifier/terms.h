@@ -10,6 +10,10 @@
 
 namespace rewright::proof {
 
+// Stands without bound variables and conditions.
+inline bool is_plain(const Term& t) { return t.bound.empty() && t.guards.empty(); }
+inline bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
+
 // Eliminates bound variables determined by equations, and drops trivial guards and terms that are surely 0.
 Sum simplified(const Sum& sum);
 // Their bound variables must be distinct: the square of a sum is product(sum, with_fresh_names(sum)).

@@ -61,7 +61,7 @@ Graph part_of(const Graph& graph, ValueId id, bool wide) {
 ValueId add_constant_part(Graph& part, const Graph& graph, ValueId id) { return add_part(part, graph, id, false); }
 
 Tensor evaluate_constant(const Graph& graph, ValueId id) {
-  // What a double takes part in may be of another type, or of other sizes, than what was asked for.
+  // Computing in double can change the type or the sizes of a result.
   const auto is_of_value = [&](const Tensor& tensor) {
     const Value& value = graph.value(id);
     const bool has_type = is_real(value.type.type) ? is_real(tensor.type()) : tensor.type() == value.type.type;

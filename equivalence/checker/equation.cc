@@ -36,7 +36,7 @@ class StatementBuilder {
     for (const ValueId leaf : equation.leaves) leaves_.insert(joint.find(leaf));
   }
 
-  // What may wrap around is an unknown function of what it reads: a leaf.
+  // A node that may wrap around becomes a leaf: an unknown function of what it reads.
   Statement run(const Equation& equation) {
     build(equation);
     const std::vector<bool> wraps = wrapping_nodes(result_.graph);
@@ -306,7 +306,7 @@ void collect_reads(const Element& e, std::set<std::size_t>& operands, std::set<c
   for (const Element& argument : e->arguments) collect_reads(argument, operands, seen);
 }
 
-// Where a node is not defined.
+// The conditions under which a node is undefined.
 struct Partial {
   // The names of functions that are not defined everywhere, "/" for a division, and "integer /" for one of integers or a
   // remainder: the interpreter says 0 where the divisor is 0.

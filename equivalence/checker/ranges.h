@@ -19,7 +19,7 @@ struct Range {
 Range range_of(DataType type);
 Range range_of(const Tensor& constant);
 
-// Of each output of an operator, whose operands have these ranges; absent operands may have any.
+// The ranges of an operator's outputs, from those of its operands; absent operands may have any.
 struct OutputRanges {
   std::vector<Range> ranges;
   // Is an output one of integers that its type may not hold? Sums, products and conversions of reals that leave 32 or 64 bits

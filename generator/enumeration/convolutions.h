@@ -9,7 +9,7 @@
 namespace rewright::generator {
 
 // conv2d(kernel=3|1x3,stride=1|2,padding=same|valid|before|1,dilation=1|2,activation=none|relu,bias=false|true,outputs=same|own)
-// Of kernels with variables=false there are no variables: they are computed.
+// variables=false: kernels are not variables of the target, they are computed.
 void add_convolutions(OperatorArguments& arguments, std::vector<Choice>& choices, Leaves& leaves);
 
 // transposed2d(kernel=2|4,stride=1|2,padding=valid|1,bias=false|true)

@@ -105,7 +105,7 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
     std::vector<TypeId> all = form->operands;
     for (const std::uint32_t leaf : choice.parameters) all.push_back(intern(configuration_.leaves[leaf].type));
     if (choice.further) form->further = choice.further(types);
-    // What further steps take may have fewer elements.
+    // Operands of further steps may have fewer elements.
     form->program = compile(*choice.op, form->attributes, all, form->outputs, form->further.empty() ? kMinimumElements : 1);
     if (choice.activation) {
       const std::vector<TypeId> results = std::move(form->outputs);

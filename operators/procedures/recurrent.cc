@@ -242,7 +242,7 @@ class Network {
     if (peepholes.tensor) given.push_back(peepholes);
     const auto graph = step_graph(d, given, biases.tensor.size() > 0, peepholes.tensor.size() > 0, states.size());
 
-    // Where states become integers by their range, those of sequences that ended count as zeros, as in ONNX Runtime.
+    // As in ONNX Runtime, states of sequences that ended count as zeros in the range by which states become integers.
     const Tensor none = zero_tensor(x->type(), {batch_, hidden_});
     std::vector<Datum> inputs = inputs_of(given);
     for (std::int64_t n = 0; n < steps; ++n) {

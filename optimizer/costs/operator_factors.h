@@ -31,10 +31,10 @@ class OperatorFactors {
  public:
   explicit OperatorFactors(const DeviceProfile& profile);
 
-  // Of the operator itself, if it was measured, first with constants as wanted, then with others: operators of its size may be
-  // of another shape. Else from operators of the same name at the nearest sizes, as in ProfileModel. `constants`: only those of
-  // which some operands were constants, or only those of which none were, if there are any such; without it all. nullopt: none
-  // was measured.
+  // The factor of the operator itself, if it was measured, first with constants as wanted, then with others: operators of its
+  // size may be of another shape. Else from operators of the same name at the nearest sizes, as in ProfileModel. `constants`:
+  // only those of which some operands were constants, or only those of which none were, if there are any such; without it all.
+  // nullopt: none was measured.
   std::optional<double> factor(const OperatorSignature& signature, std::optional<bool> constants) const;
   // The least factor of all operators of the name.
   std::optional<double> least_factor(const OperatorSignature& signature) const;

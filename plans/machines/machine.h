@@ -23,7 +23,7 @@
 
 namespace rewright::plans {
 
-// Of bytes or operations a second, in a machine file: no time is infinite.
+// The least rate of a machine file, in bytes or operations a second: no time is infinite.
 constexpr double kLeastRate = 1e-3;
 
 struct DeviceRates {

@@ -32,7 +32,7 @@ constexpr std::size_t kMostBefore = 12;  // nodes that are executed before one
 constexpr std::size_t kMostTried = 8;    // nodes of one operator and kind
 constexpr const char* kLayoutChange = "(layout)";
 
-// Of one channel or one pixel all layouts are alike.
+// Tensors of one channel or one pixel are alike in all layouts.
 bool may_have_layout(const TensorType& type) {
   if (type.type != DataType::kFloat || type.rank() < 3 || !type.shape[1].constant()) return false;
   const auto is_one = [](const Index& size) { return size.constant() && size.value() == 1; };
@@ -156,8 +156,8 @@ class LayoutFinder {
     add(LayoutFacts::kOperand, node.inputs), add(LayoutFacts::kResult, node.outputs);
   }
 
-  // What operators do with operands that are there in the kernels' layout, one node after the other: from the nodes before it
-  // is known which values are.
+  // Finds operators that take operands in the kernels' layout, one node after the other: from the nodes before it is known
+  // which values are in it.
   void find_kept(const Graph& graph) {
     const auto producers = graph.producers();
     std::vector<bool> own(graph.value_count());

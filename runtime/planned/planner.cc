@@ -157,7 +157,7 @@ class Planner {
   bool ran_out_of_time() const { return ran_out_of_time_; }
 
  private:
-  // Of a plan of one level. One process holds all values whole, by any strategy.
+  // The holdings that a plan of one level may choose. One process holds all values whole, by any strategy.
   std::function<bool(ValueId, const plans::Holding&)> allowed(const std::string& strategy) const {
     if (machine_.devices() > 1) return holdings_of(strategy, planned_);
     return [](ValueId, const plans::Holding& h) { return h.kind == plans::Holding::Kind::kWhole; };
